@@ -1,5 +1,23 @@
+import { readdirSync } from "node:fs";
 import { defineConfig } from "vitest/config";
+import type { TestProjectInlineConfiguration } from "vitest/config";
 import { hangMs, waitMs } from "./test/support/hang.ts";
+
+/** The folders of test/ by the house of src/ that they test. */
+const houses: Readonly<Record<string, readonly string[]>> = {
+  wire: ["growth", "sdk"],
+  text: ["formats", "templates"],
+  engines: ["doubles", "engine", "models", "programs", "upstream"],
+  serve: [
+    ...["clients", "deploy", "faults", "http", "keys", "limits", "messages", "observe"],
+    ...["responses", "resume", "sessions", "store", "tokens"],
+  ],
+  page: ["inspect", "page"],
+  judge: ["capture", "check", "library"],
+};
+const sorted = Object.values(houses).flat();
+/** What is about the repository as a whole. */
+const others = readdirSync("test").filter((folder) => !sorted.includes(folder));
 
 export default defineConfig({
   test: {
@@ -10,9 +28,24 @@ export default defineConfig({
     hookTimeout: hangMs,
     expect: { poll: { timeout: waitMs } },
     projects: [
-      // The files of one worker share the modules that they import. A test that mocks a module belongs in test/, where each file has its own.
-      { extends: true, test: { name: "unit", include: ["src/**/*.test.ts"], isolate: false } },
-      { extends: true, test: { name: "blackbox", include: ["test/**/*.test.ts"] } },
+      ...Object.entries(houses).flatMap(([house, folders]) => [unit(house), blackbox(house, folders)]),
+      blackbox("repository", others),
     ],
   },
 });
+
+/** The tests next to the code. The files of one worker share the modules that they import: a test that mocks a module belongs in test/. */
+function unit(house: string): TestProjectInlineConfiguration {
+  return {
+    extends: true,
+    test: { name: `${house}-unit`, include: [`src/${house}/**/*.test.ts`], isolate: false },
+  };
+}
+
+/** The tests in folders of test/, where each file has its own modules. */
+function blackbox(house: string, folders: readonly string[]): TestProjectInlineConfiguration {
+  return {
+    extends: true,
+    test: { name: `${house}-blackbox`, include: folders.map((folder) => `test/${folder}/**/*.test.ts`) },
+  };
+}

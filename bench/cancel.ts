@@ -3,8 +3,8 @@ import { availableParallelism, loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { openLlamaEngine } from "../src/engines/llama/llama-engine.ts";
-import type { Engine } from "../src/core/engine.ts";
-import type { GenerationRequest } from "../src/core/request.ts";
+import type { Engine } from "../src/wire/core/engine.ts";
+import type { GenerationRequest } from "../src/wire/core/request.ts";
 import { programmedTemplate } from "../test/fixtures/programmed-template.ts";
 import { writeRandomModel } from "../test/fixtures/random-model.ts";
 

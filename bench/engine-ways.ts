@@ -63,7 +63,7 @@ export async function directWay({ model, slots, contextSize, threads }: WayOptio
 /** The command line's server, in a process of its own, over HTTP. `more`: further arguments. */
 export async function httpWay(
   { model, slots, contextSize, threads }: WayOptions,
-  main = ".cache/tools/src/cli/main.js",
+  main = ".cache/tools/src/serve/cli/main.js",
   more: readonly string[] = [],
 ): Promise<HttpWay> {
   const numbers = ["--slots", slots, "--context-size", contextSize, "--threads", threads];

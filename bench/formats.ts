@@ -1,7 +1,7 @@
 // Reads calls with arguments of 1 kB, 100 kB and 10 MB, whole, character by character and in chunks of four characters, once per family
 // and codec. It measures CPU time, which a busy machine does not change. No parser may be quadratic: the time per character stays within a factor of two from 1 kB to 10 MB.
-import { formatNamed } from "../src/formats/known.ts";
-import { TextReader } from "../src/formats/text-reader.ts";
+import { formatNamed } from "../src/text/formats/known.ts";
+import { TextReader } from "../src/text/formats/text-reader.ts";
 
 const sentence = 'The quick brown fox jumps over the lazy dog; 12 of 34 were <b>bold</b>, some said \\"no\\".\\n';
 const plainSentence = "The quick brown fox jumps over the lazy dog; 12 of 34 were <b>bold</b>, some said no.\n";

@@ -3,7 +3,7 @@ import { availableParallelism, loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { openLlamaEngine } from "../src/engines/llama/llama-engine.ts";
-import type { Engine } from "../src/core/engine.ts";
+import type { Engine } from "../src/wire/core/engine.ts";
 import { writeRandomModel } from "../test/fixtures/random-model.ts";
 import { processCpuMs } from "./process-cpu.ts";
 

@@ -13,15 +13,15 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import type { AnswerContext } from "../src/apis/port.ts";
-import type { StorableRequest, PortState, Keyspaces } from "../src/apis/port-state.ts";
-import { lean } from "../src/apis/profile.ts";
-import { responsesPort } from "../src/apis/responses/port.ts";
-import { AssembledTexts } from "../src/server/client-stores.ts";
-import { inTurns } from "../src/server/turns.ts";
-import { MemoryStore } from "../src/kv/memory-store.ts";
-import { openStore } from "../src/kv/open.ts";
-import type { Store } from "../src/kv/store.ts";
+import type { AnswerContext } from "../src/wire/apis/port.ts";
+import type { StorableRequest, PortState, Keyspaces } from "../src/wire/apis/port-state.ts";
+import { lean } from "../src/wire/apis/profile.ts";
+import { responsesPort } from "../src/wire/apis/responses/port.ts";
+import { AssembledTexts } from "../src/serve/server/client-stores.ts";
+import { inTurns } from "../src/serve/server/turns.ts";
+import { MemoryStore } from "../src/serve/kv/memory-store.ts";
+import { openStore } from "../src/serve/kv/open.ts";
+import type { Store } from "../src/serve/kv/store.ts";
 import { freePort, redisCommand, startRedis } from "../test/support/redis-server.ts";
 
 const { values } = parseArgs({

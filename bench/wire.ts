@@ -9,15 +9,15 @@ import { once } from "node:events";
 import { createServer, get } from "node:http";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import type { GenerationEvent } from "../src/core/events.ts";
-import { runSync } from "../src/core/steps.ts";
-import { chatPort } from "../src/apis/chat/port.ts";
-import { completionsPort } from "../src/apis/completions/port.ts";
-import { messagesPort } from "../src/apis/messages/port.ts";
-import type { Port, StreamWriter } from "../src/apis/port.ts";
-import { exact, lean } from "../src/apis/profile.ts";
-import type { Profile } from "../src/apis/profile.ts";
-import { responsesPort } from "../src/apis/responses/port.ts";
+import type { GenerationEvent } from "../src/wire/core/events.ts";
+import { runSync } from "../src/wire/core/steps.ts";
+import { chatPort } from "../src/wire/apis/chat/port.ts";
+import { completionsPort } from "../src/wire/apis/completions/port.ts";
+import { messagesPort } from "../src/wire/apis/messages/port.ts";
+import type { Port, StreamWriter } from "../src/wire/apis/port.ts";
+import { exact, lean } from "../src/wire/apis/profile.ts";
+import type { Profile } from "../src/wire/apis/profile.ts";
+import { responsesPort } from "../src/wire/apis/responses/port.ts";
 
 const { values } = parseArgs({
   options: {

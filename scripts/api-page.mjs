@@ -178,7 +178,7 @@ function readExports(folder) {
 
 /** The page of a module, such as "./library/read-chat-stream.ts". */
 function pageOf(from) {
-  const page = pages.find(({ modules }) => modules.test(from.replace(/^\.\//, "")));
+  const page = pages.find(({ modules }) => modules.test(from.replace(/^\.\/(?:(?:wire|text|serve|judge)\/)?/, "")));
   if (!page) throw new Error(`scripts/api-page.mjs: no page of "pages" describes what ${from} exports`);
   return page;
 }

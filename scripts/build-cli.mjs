@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// Bundles the command and the workers of a server with rolldown: dist/cli/main.js, dist/cli/serve-action.js, dist/app/worker-main.js and
+// Bundles the command and the workers of a server with rolldown: dist/cli/main.js, dist/cli/serve-action.js, dist/serve/app/worker-main.js and
 // dist/chunks. Node spends most of a start on finding, reading and linking modules; a gateway has 700. The packages that every start needs
 // are part of the bundle; the others are imported when they are used. What `serve` and its workers need at every start is one file, apart
 // from the files of the other commands, which would otherwise share it in eighty parts. All other files of dist stay as tsc wrote them: the
 // library, and the entries of threads and child processes. Nothing is written that has not changed: a server may be reading it.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { rolldown } from "rolldown";
 
 const bundled = [
@@ -23,19 +23,19 @@ const bundled = [
 const optional = new Set(["bufferutil", "utf-8-validate"]);
 /** What a gateway imports when it starts: the entry, and what it imports with `import()`. */
 const ofStart = [
-  "src/cli/serve-action.ts",
-  "src/app/open-upstream-model.ts",
+  "src/serve/cli/serve-action.ts",
+  "src/serve/app/open-upstream-model.ts",
   "src/engines/upstream/undici-transport.ts",
   "src/engines/upstream/background/background.ts",
-  "src/server/metrics/open-metrics.ts",
-  "src/server/tracing/tracing.ts",
-  "src/server/tracing/export-traces.ts",
+  "src/serve/server/metrics/open-metrics.ts",
+  "src/serve/server/tracing/tracing.ts",
+  "src/serve/server/tracing/export-traces.ts",
 ].map((file) => resolve(file));
 /** The same with everything that they import statically; filled by `isOfStart`. */
 let startModules;
 
 const output = [
-  ...(await bundle({ "cli/main": "src/cli/main.ts" }, [
+  ...(await bundle({ "cli/main": "src/serve/cli/main.ts" }, [
     {
       // From dist/cli, and from dist/chunks.
       name: "serve is another bundle",
@@ -43,14 +43,14 @@ const output = [
     },
   ])),
   ...(await bundle(
-    { "cli/serve-action": "src/cli/serve-action.ts", "app/worker-main": "src/app/worker-main.ts" },
+    { "cli/serve-action": "src/serve/cli/serve-action.ts", "serve/app/worker-main": "src/serve/app/worker-main.ts" },
     [],
     (id, graph) => (isOfStart(id, graph) ? "server" : null),
   )),
 ];
 const files = new Map(output.map(({ fileName, code }) => [fileName, code]));
 files.set("chunks/LICENSES.txt", licences(output.flatMap(({ moduleIds }) => moduleIds)));
-mkdirSync("dist/chunks", { recursive: true });
+for (const name of files.keys()) mkdirSync(dirname(`dist/${name}`), { recursive: true });
 for (const [name, text] of files) if (textOf(`dist/${name}`) !== text) writeFileSync(`dist/${name}`, text);
 for (const name of readdirSync("dist/chunks")) if (!files.has(`chunks/${name}`)) rmSync(`dist/chunks/${name}`);
 

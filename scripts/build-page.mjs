@@ -4,8 +4,8 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { rolldown } from "rolldown";
 import { z } from "zod";
-import { reportStyle } from "../dist/check/report/report-tree.js";
-import { chatParameters } from "../dist/apis/chat/request.js";
+import { reportStyle } from "../dist/judge/check/report/report-tree.js";
+import { chatParameters } from "../dist/wire/apis/chat/request.js";
 
 const from = "src/page";
 const to = "dist/page";

@@ -1,38 +1,49 @@
 #!/usr/bin/env node
-// Keeps the arrows between the rooms of src/ pointing down: a room imports only the rooms listed for it, pure rooms import no Node
-// built-in, no clock and no randomness, and no file imports itself through others, by type either. Source of the order:
-// docs/architecture.md. Exit code 1 with one line a violation.
+// Keeps the order of src/: a room imports only the rooms listed for it, pure rooms import no Node built-in, no clock and no randomness, no file
+// imports itself through others, by type either, and no house has more lines than its ceiling. A room is a folder of a house (`wire/core`); the
+// page is one room. Source of the order: docs/architecture.md, and README.md of each house, which says its ceiling. Exit code 1 with one line
+// for each violation.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, sep } from "node:path";
 
+const wire = ["wire/core", "wire/apis"];
 const engines = ["engines/lifecycle", "engines/llama", "engines/upstream", "engines/program"];
-const belowApp = ["core", "formats", "templates", "apis", ...engines, "config", "kv", "inspect", "server"];
+const belowApp = [
+  ...wire,
+  "text/formats",
+  "text/templates",
+  ...engines,
+  "judge/inspect",
+  "serve/config",
+  "serve/kv",
+  "serve/server",
+];
 
-/** Room → rooms that it may import. A room is a folder of src/; files directly in src/ are the package's entries. */
+/** Room → rooms that it may import. Files directly in src/ are the package's entries. */
 const rooms = {
-  core: [],
-  formats: ["core"],
-  templates: ["core"],
-  apis: ["core"],
-  kv: [],
-  random: [],
-  "engines/lifecycle": ["core"],
-  "engines/llama": ["core", "formats", "templates", "engines/lifecycle", "random"],
-  "engines/upstream": ["core", "formats", "templates", "apis", "engines/lifecycle", "random"],
-  "engines/program": ["core", "formats", "apis", "engines/lifecycle", "random"],
-  check: ["core", "apis", "random"],
-  capture: ["core", "apis"],
-  inspect: ["core", "capture"],
-  config: ["core", "formats", "apis"],
-  server: ["core", "apis", "kv", "inspect", "random"],
-  library: ["core", "formats", "templates", "apis", "random"],
-  app: [...belowApp, "check"],
-  page: ["core", "apis", "library", "check", "capture", "inspect", "random"],
-  cli: [...belowApp, "app", "library", "check", "capture", "random"],
-  entry: [...belowApp, "app", "library", "check"],
+  "wire/core": [],
+  "wire/apis": ["wire/core"],
+  "wire/random": [],
+  "text/formats": ["wire/core"],
+  "text/templates": ["wire/core"],
+  "engines/lifecycle": ["wire/core"],
+  "engines/llama": ["wire/core", "text/formats", "text/templates", "engines/lifecycle", "wire/random"],
+  "engines/upstream": [...wire, "text/formats", "text/templates", "engines/lifecycle", "wire/random"],
+  "engines/program": [...wire, "text/formats", "engines/lifecycle", "wire/random"],
+  "judge/check": [...wire, "wire/random"],
+  "judge/capture": wire,
+  "judge/inspect": ["wire/core", "judge/capture"],
+  "judge/library": [...wire, "text/formats", "text/templates", "wire/random"],
+  "serve/kv": [],
+  "serve/config": [...wire, "text/formats"],
+  "serve/server": [...wire, "serve/kv", "judge/inspect", "wire/random"],
+  "serve/app": [...belowApp, "judge/check"],
+  "serve/cli": [...belowApp, "serve/app", "judge/library", "judge/check", "judge/capture", "wire/random"],
+  page: [...wire, "judge/library", "judge/check", "judge/capture", "judge/inspect", "wire/random"],
+  entry: [...belowApp, "serve/app", "judge/library", "judge/check"],
 };
 /** Rooms, or parts of them, that run in a browser as they are; the page runs nowhere else, and may use what browsers have. */
-const pure = ["core", "formats", "templates", "apis", "check/rules"];
+const pure = [...wire, "text/formats", "text/templates", "judge/check/rules"];
 
 const root = "src";
 const files = walk(root).filter((file) => /\.tsx?$/.test(file));
@@ -72,17 +83,17 @@ for (const file of files) {
   }
   if (!file.endsWith(".test.ts") && /\bMath\.random\b/.test(code))
     problems.push(
-      `${file}: uses Math.random, whose results can be computed from earlier ones; random/random.ts has others`,
+      `${file}: uses Math.random, whose results can be computed from earlier ones; wire/random/random.ts has others`,
     );
 }
-problems.push(...wrongRows());
+problems.push(...wrongRows(), ...wrongHouses());
 for (const cycle of cyclesOf(imports)) problems.push(`import cycle: ${cycle.join(" → ")}`);
 
 if (problems.length > 0) {
   console.error(problems.join("\n"));
   process.exit(1);
 }
-console.log(`arrows: ${files.length} files, all imports point down, no cycles`);
+console.log(`arrows: ${files.length} files, all imports point down, no cycles, no house above its ceiling`);
 
 /** The rooms whose row in the table of docs/architecture.md is missing, or lists other rooms than they may import. */
 function wrongRows() {
@@ -93,7 +104,9 @@ function wrongRows() {
       name === "index.ts" ? "entry" : name,
       cell === "every room"
         ? "every room"
-        : [...cell.matchAll(/`([^`]+)`/g)].flatMap(([, room]) => (room === "engines/*" ? engines : room)),
+        : [...cell.matchAll(/`([^`]+)`/g)].flatMap(([, room]) =>
+            room.endsWith("/*") ? Object.keys(rooms).filter((one) => one.startsWith(room.slice(0, -1))) : room,
+          ),
     ]),
   );
   return Object.entries(rooms).flatMap(([room, allowed]) => {
@@ -102,6 +115,37 @@ function wrongRows() {
     if (row === "every room" || row.toSorted().join() === allowed.toSorted().join()) return [];
     return [
       `${page}: ${room} may import ${allowed.join(", ") || "nothing"}, but its row has ${row.join(", ") || "nothing"}`,
+    ];
+  });
+}
+
+/** The houses whose README.md lists other houses than their rooms may import, or that have more lines than it says. Tests are not counted. */
+function wrongHouses() {
+  const names = [...new Set(Object.keys(rooms).map((room) => room.split("/")[0]))].filter((name) => name !== "entry");
+  return names.flatMap((house) => {
+    const page = join(root, house, "README.md");
+    const text = readFileSync(page, "utf8");
+    const ceiling = Number(/at most ([\d,]+) lines/.exec(text)?.[1].replaceAll(",", ""));
+    const lines = files
+      .filter((file) => file.startsWith(join(root, house) + sep) && !/\.test\.tsx?$/.test(file))
+      .reduce((sum, file) => sum + readFileSync(file, "utf8").split("\n").length - 1, 0);
+    const imported = Object.entries(rooms).flatMap(([room, others]) => (room.split("/")[0] === house ? others : []));
+    const allowed = [...new Set(imported.map((room) => room.split("/")[0]))]
+      .filter((other) => other !== house)
+      .toSorted();
+    const said = /It imports (.*)\./.exec(text)?.[1] ?? "";
+    const listed = [...said.matchAll(/`(\w+)`/g)].map(([, name]) => name).toSorted();
+    return [
+      ...(lines <= ceiling
+        ? []
+        : [
+            `${page}: the house has ${lines} lines, and may have at most ${ceiling}: remove some, or say there why it grows`,
+          ]),
+      ...(allowed.join() === listed.join()
+        ? []
+        : [
+            `${page}: it imports ${allowed.join(", ") || "nothing"}, but the page says ${listed.join(", ") || "nothing"}`,
+          ]),
     ];
   });
 }
@@ -116,7 +160,7 @@ function walk(folder) {
 function roomOf(file) {
   const [first, second] = file.split(sep).slice(1);
   if (first.endsWith(".ts")) return "entry";
-  return first === "engines" ? `${first}/${second}` : first;
+  return first === "page" ? first : `${first}/${second}`;
 }
 
 function importsOf(text) {

@@ -1,6 +1,6 @@
 // node scripts/list-results.mjs REPORT
 //
-// Prints which tests take the time (the seconds of each folder, as `src/apis` or `test/page`, then the 30 slowest files), and what failed, with
+// Prints which tests take the time (the seconds of each folder, as `src/wire/apis` or `test/page`, then the 30 slowest files), and what failed, with
 // its error. REPORT is the report of Vitest's json reporter. Files run at the same time, so that the sum is more than a run takes.
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";

@@ -1,6 +1,6 @@
 /** Functions for chat streams, messages and texts of models, which need nothing of Node and run in a browser as they are. */
-export { ConfigError } from "./config/config-error.ts";
-export type { ConfigProblem } from "./config/config-error.ts";
+export { ConfigError } from "./serve/config/config-error.ts";
+export type { ConfigProblem } from "./serve/config/config-error.ts";
 export { defineProgram, RequestError } from "./engines/program/program.ts";
 export type {
   Program,
@@ -11,14 +11,14 @@ export type {
   ProgramOffer,
   ProgramResult,
   ProgramReturn,
-} from "./apis/chat/program.ts";
+} from "./wire/apis/chat/program.ts";
 export type {
   ProgramContentPart,
   ProgramMessage,
   ProgramOptions,
   ProgramTool,
   ProgramToolCall,
-} from "./apis/chat/request-types.ts";
+} from "./wire/apis/chat/request-types.ts";
 export {
   readChatAnswer,
   readChatStream,
@@ -26,8 +26,8 @@ export {
   readMessagesStream,
   readResponsesAnswer,
   readResponsesStream,
-} from "./library/read-stream.ts";
-export type { ReadAnswerOptions, ReadChatOptions, StreamSource } from "./library/read-stream.ts";
+} from "./judge/library/read-stream.ts";
+export type { ReadAnswerOptions, ReadChatOptions, StreamSource } from "./judge/library/read-stream.ts";
 export {
   writeChatAnswer,
   writeChatChunks,
@@ -38,7 +38,7 @@ export {
   writeResponsesAnswer,
   writeResponsesEvents,
   writeResponsesStream,
-} from "./library/write-stream.ts";
+} from "./judge/library/write-stream.ts";
 export type {
   ChatChunk,
   MessagesEvent,
@@ -47,13 +47,13 @@ export type {
   WriteChatOptions,
   WriteMessagesOptions,
   WriteResponsesOptions,
-} from "./library/write-stream.ts";
-export { repair } from "./check/repair.ts";
-export type { RepairCaptureOptions } from "./check/repair.ts";
-export type { CapturedApi } from "./apis/ordered-capture.ts";
-export type { RepairedCapture } from "./apis/repair-capture.ts";
-export { accumulateStream } from "./library/read-stream.ts";
-export { accumulate } from "./core/accumulate.ts";
+} from "./judge/library/write-stream.ts";
+export { repair } from "./judge/check/repair.ts";
+export type { RepairCaptureOptions } from "./judge/check/repair.ts";
+export type { CapturedApi } from "./wire/apis/ordered-capture.ts";
+export type { RepairedCapture } from "./wire/apis/repair-capture.ts";
+export { accumulateStream } from "./judge/library/read-stream.ts";
+export { accumulate } from "./wire/core/accumulate.ts";
 export type {
   GeneratedCall,
   GeneratedCallPart,
@@ -65,35 +65,40 @@ export type {
   GeneratedText,
   GeneratedReasoning,
   Generation,
-} from "./core/accumulate.ts";
-export { callProgress } from "./library/call-progress.ts";
-export type { CallProgressEvent, EventSource, ProgressEvent } from "./library/call-progress.ts";
-export { formatNames, ModelTextParser, parseModelText } from "./library/parse-model-text.ts";
-export type { ModelTextOptions, ParsedMessage } from "./library/parse-model-text.ts";
-export { toAssistantMessage } from "./library/openai-messages.ts";
-export { parseArguments } from "./library/call-progress.ts";
-export type { ParsedArguments } from "./library/call-progress.ts";
-export { fromOpenAiMessages, toOpenAiMessages } from "./library/openai-messages.ts";
+} from "./wire/core/accumulate.ts";
+export { callProgress } from "./judge/library/call-progress.ts";
+export type { CallProgressEvent, EventSource, ProgressEvent } from "./judge/library/call-progress.ts";
+export { formatNames, ModelTextParser, parseModelText } from "./judge/library/parse-model-text.ts";
+export type { ModelTextOptions, ParsedMessage } from "./judge/library/parse-model-text.ts";
+export { toAssistantMessage } from "./judge/library/openai-messages.ts";
+export { parseArguments } from "./judge/library/call-progress.ts";
+export type { ParsedArguments } from "./judge/library/call-progress.ts";
+export { fromOpenAiMessages, toOpenAiMessages } from "./judge/library/openai-messages.ts";
 export type {
   ChatAssistantMessage as OpenAiAssistantMessage,
   ChatRequestContent as OpenAiContent,
   ChatRequestMessage as OpenAiMessage,
   ChatContentPart as OpenAiPart,
   ChatRequestToolCall as OpenAiToolCall,
-} from "./apis/chat/request-types.ts";
-export { fromOpenAiToolChoice, fromOpenAiTools, toOpenAiToolChoice, toOpenAiTools } from "./library/openai-tools.ts";
-export { fromToolDefinition, toToolDefinition } from "./library/tool-definition.ts";
-export type { ParameterDefinition, ParameterType, ToolDefinition } from "./library/tool-definition.ts";
-export { fromOpenAiParameters, toOpenAiParameters } from "./library/openai-parameters.ts";
-export type { GenerationParameters, OpenAiParameters, SamplingStrategy } from "./library/openai-parameters.ts";
-export { readStopReason, writeStopReason } from "./library/openai-messages.ts";
-export type { StopReason } from "./library/openai-messages.ts";
-export { readTokenLogprobs, writeTokenLogprobs } from "./library/token-logprobs.ts";
-export type { LogprobShape } from "./library/token-logprobs.ts";
-export { imagePart, inlineImages, readDataUrl } from "./library/image-parts.ts";
-export type { DownloadImage } from "./library/image-parts.ts";
-export type { ImageBytes } from "./apis/adapt/fit-media.ts";
-export { FailureError } from "./core/failure.ts";
+} from "./wire/apis/chat/request-types.ts";
+export {
+  fromOpenAiToolChoice,
+  fromOpenAiTools,
+  toOpenAiToolChoice,
+  toOpenAiTools,
+} from "./judge/library/openai-tools.ts";
+export { fromToolDefinition, toToolDefinition } from "./judge/library/tool-definition.ts";
+export type { ParameterDefinition, ParameterType, ToolDefinition } from "./judge/library/tool-definition.ts";
+export { fromOpenAiParameters, toOpenAiParameters } from "./judge/library/openai-parameters.ts";
+export type { GenerationParameters, OpenAiParameters, SamplingStrategy } from "./judge/library/openai-parameters.ts";
+export { readStopReason, writeStopReason } from "./judge/library/openai-messages.ts";
+export type { StopReason } from "./judge/library/openai-messages.ts";
+export { readTokenLogprobs, writeTokenLogprobs } from "./judge/library/token-logprobs.ts";
+export type { LogprobShape } from "./judge/library/token-logprobs.ts";
+export { imagePart, inlineImages, readDataUrl } from "./judge/library/image-parts.ts";
+export type { DownloadImage } from "./judge/library/image-parts.ts";
+export type { ImageBytes } from "./wire/apis/adapt/fit-media.ts";
+export { FailureError } from "./wire/core/failure.ts";
 export type {
   Annotation,
   AnnotationEvent,
@@ -128,7 +133,7 @@ export type {
   PromptTokenLogprob,
   TokensEvent,
   UsageEvent,
-} from "./core/events.ts";
+} from "./wire/core/events.ts";
 export type {
   AssistantMessage,
   AssistantPart,
@@ -152,15 +157,22 @@ export type {
   ToolChoice,
   ToolMessage,
   UserMessage,
-} from "./core/message.ts";
-export type { CacheMiss, CacheMissCause, DifferingTexts } from "./core/cache-miss.ts";
+} from "./wire/core/message.ts";
+export type { CacheMiss, CacheMissCause, DifferingTexts } from "./wire/core/cache-miss.ts";
 export type {
   AttemptObserver,
   GenerationObserver,
   ObservedAttempt,
   TurnStateCounts,
-} from "./core/generation-observer.ts";
-export type { CallState, DetailsState, ReasoningState, StateOrigin, TextState, TurnState } from "./core/turn-state.ts";
+} from "./wire/core/generation-observer.ts";
+export type {
+  CallState,
+  DetailsState,
+  ReasoningState,
+  StateOrigin,
+  TextState,
+  TurnState,
+} from "./wire/core/turn-state.ts";
 export type {
   AdaptationPlace,
   AnswerHeaders,
@@ -171,7 +183,7 @@ export type {
   ReceivedAnswer,
   RepairPlace,
   SentRequest,
-} from "./core/inspection.ts";
+} from "./wire/core/inspection.ts";
 export type {
   DetokenizeRequest,
   EmbeddingAnswer,
@@ -194,7 +206,7 @@ export type {
   TextToTokenize,
   Tokenization,
   TokenizeRequest,
-} from "./core/engine.ts";
+} from "./wire/core/engine.ts";
 export type {
   ChatPrompt,
   GenerationRequest,
@@ -207,11 +219,11 @@ export type {
   QueueTier,
   SealedValues,
   TextPrompt,
-} from "./core/request.ts";
-export type { RequestedAnswer } from "./apis/choices-answer.ts";
-export type { AnswerSettings } from "./apis/port.ts";
-export { cancellable } from "./core/cancellable.ts";
-export type { SourceApi } from "./apis/source-port.ts";
+} from "./wire/core/request.ts";
+export type { RequestedAnswer } from "./wire/apis/choices-answer.ts";
+export type { AnswerSettings } from "./wire/apis/port.ts";
+export { cancellable } from "./wire/core/cancellable.ts";
+export type { SourceApi } from "./wire/apis/source-port.ts";
 export type {
   Args as FormatArguments,
   CallSyntax as FormatCall,
@@ -226,8 +238,8 @@ export type {
   FormatRoute,
   RoutedFormat,
   TaggedArgs as FormatTaggedArguments,
-} from "./formats/format.ts";
-export type { Repair, RepairId } from "./apis/tolerant/repairs.ts";
-export type { AdaptationName } from "./apis/adapt/adaptation-names.ts";
-export type { ServerProfile } from "./apis/adapt/server-profile.ts";
-export type { OllamaModelState } from "./apis/ollama/context.ts";
+} from "./text/formats/format.ts";
+export type { Repair, RepairId } from "./wire/apis/tolerant/repairs.ts";
+export type { AdaptationName } from "./wire/apis/adapt/adaptation-names.ts";
+export type { ServerProfile } from "./wire/apis/adapt/server-profile.ts";
+export type { OllamaModelState } from "./wire/apis/ollama/context.ts";

@@ -1,7 +1,7 @@
 /** The server and what else needs Node (`truewire/server`). */
-export { createServer, createHandler } from "./app/create-server.ts";
-export type { Handler, ServerOptions, TruewireServer } from "./app/create-server.ts";
-export type { EmbeddedHandler, HandlerOptions } from "./app/open-handler.ts";
+export { createServer, createHandler } from "./serve/app/create-server.ts";
+export type { Handler, ServerOptions, TruewireServer } from "./serve/app/create-server.ts";
+export type { EmbeddedHandler, HandlerOptions } from "./serve/app/open-handler.ts";
 export type {
   AdapterEntry,
   DraftEntry,
@@ -26,11 +26,11 @@ export type {
   UpstreamTimeouts,
   UpstreamTls,
   WireName,
-} from "./config/config.ts";
-export type { SessionOptions, StoreOptions } from "./config/config.ts";
-export type { FallbackReason } from "./core/failure.ts";
-export type { QueueTier } from "./core/request.ts";
-export type { Log, LogFields } from "./server/log.ts";
+} from "./serve/config/config.ts";
+export type { SessionOptions, StoreOptions } from "./serve/config/config.ts";
+export type { FallbackReason } from "./wire/core/failure.ts";
+export type { QueueTier } from "./wire/core/request.ts";
+export type { Log, LogFields } from "./serve/server/log.ts";
 export { downloadImage } from "./engines/upstream/background/download-image.ts";
 export type { DownloadImageOptions } from "./engines/upstream/background/download-image.ts";
-export type { OpenOptions } from "./app/open-options.ts";
+export type { OpenOptions } from "./serve/app/open-options.ts";

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import { runCheck } from "../../src/check/probe/run-check.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import { runCheck } from "../../src/judge/check/probe/run-check.ts";
 import { startGateway } from "../upstream/gateway.ts";
 import { startScripted } from "../upstream/scripted-server.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { judgeCapture } from "../../src/check/check-capture.ts";
+import { judgeCapture } from "../../src/judge/check/check-capture.ts";
 import { captureOf, doubles } from "../upstream/double-server.ts";
 
 // What the trackers of these servers name, the report must name.

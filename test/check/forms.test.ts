@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { capturedAnswers, judgeCapture } from "../../src/check/check-capture.ts";
-import { reportOf } from "../../src/check/report/report-of.ts";
-import { reportSummary } from "../../src/check/report/report.ts";
+import { capturedAnswers, judgeCapture } from "../../src/judge/check/check-capture.ts";
+import { reportOf } from "../../src/judge/check/report/report-of.ts";
+import { reportSummary } from "../../src/judge/check/report/report.ts";
 
 const usage = {
   input_tokens: 10,

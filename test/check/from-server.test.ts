@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Report } from "../../src/check/report/report.ts";
+import type { Report } from "../../src/judge/check/report/report.ts";
 import { runTruewire, startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
 

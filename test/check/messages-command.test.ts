@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createHandler } from "../../src/server.ts";
-import { judgeCapture } from "../../src/check/check-capture.ts";
+import { judgeCapture } from "../../src/judge/check/check-capture.ts";
 import { runTruewire } from "../support/serve.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { legalMessageBody, legalMessageStream } from "./legal/messages.ts";

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { serialize } from "../../src/apis/members.ts";
-import { errorResponse, message, modelInfo, modelInfoPage, tokenCount } from "../../src/apis/messages/schema.ts";
-import { everyRule } from "../../src/check/rules/every-rule.ts";
-import type { Exchange } from "../../src/check/rules/exchange.ts";
-import { judge } from "../../src/check/rules/judge.ts";
+import { serialize } from "../../src/wire/apis/members.ts";
+import { errorResponse, message, modelInfo, modelInfoPage, tokenCount } from "../../src/wire/apis/messages/schema.ts";
+import { everyRule } from "../../src/judge/check/rules/every-rule.ts";
+import type { Exchange } from "../../src/judge/check/rules/exchange.ts";
+import { judge } from "../../src/judge/check/rules/judge.ts";
 import { legalMessageBody, legalMessageStream } from "./legal/messages.ts";
 import type { Legal } from "./legal/stream.ts";
 import { exchangeOfRecording, type Recording, readRecordings, recordings } from "./read-recordings.ts";

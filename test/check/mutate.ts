@@ -1,5 +1,5 @@
 /** Prints the mutation score of every rule: `npm run mutate [-- COUNT [SEED]]`. */
-import { everyRule } from "../../src/check/rules/every-rule.ts";
+import { everyRule } from "../../src/judge/check/rules/every-rule.ts";
 import { runIllegal, runLegal, type Score } from "./mutation-run.ts";
 
 const count = Number(process.argv[2] ?? 10_000);

@@ -1,4 +1,4 @@
-import type { Finding } from "../../src/check/rules/rule.ts";
+import type { Finding } from "../../src/judge/check/rules/rule.ts";
 import { illegalChanges, legalChanges } from "./mutations/every-mutation.ts";
 import type { IllegalChange, LegalChange } from "./mutations/mutation.ts";
 import { oneOf, seeded } from "./random.ts";

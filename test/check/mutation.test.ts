@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { everyRule } from "../../src/check/rules/every-rule.ts";
-import { formOf } from "../../src/check/rules/form.ts";
-import { judge } from "../../src/check/rules/judge.ts";
+import { everyRule } from "../../src/judge/check/rules/every-rule.ts";
+import { formOf } from "../../src/judge/check/rules/form.ts";
+import { judge } from "../../src/judge/check/rules/judge.ts";
 import { legalBody } from "./legal/body.ts";
 import { legalOllama } from "./legal/ollama.ts";
 import { legalResponseBody, legalResponseSocket, legalResponseStream } from "./legal/responses.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Exchange } from "../../src/check/rules/exchange.ts";
-import { judge } from "../../src/check/rules/judge.ts";
+import type { Exchange } from "../../src/judge/check/rules/exchange.ts";
+import { judge } from "../../src/judge/check/rules/judge.ts";
 import { legalBody } from "./legal/body.ts";
 import { legalStream } from "./legal/stream.ts";
 

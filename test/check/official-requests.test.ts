@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Exchange } from "../../src/check/rules/exchange.ts";
-import { probes } from "../../src/check/probe/probes.ts";
+import type { Exchange } from "../../src/judge/check/rules/exchange.ts";
+import { probes } from "../../src/judge/check/probe/probes.ts";
 import { hasOfficialSchemas, type OfficialSchemas, readOfficialSchemas } from "./official-schemas.ts";
 
 if (!hasOfficialSchemas) console.log("skipped: no ../shared/openapi to compare the probes with");

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Exchange } from "../../src/check/rules/exchange.ts";
-import { isStream } from "../../src/check/rules/exchange.ts";
-import { judge } from "../../src/check/rules/judge.ts";
-import { bodyView, streamView } from "../../src/check/rules/view.ts";
+import type { Exchange } from "../../src/judge/check/rules/exchange.ts";
+import { isStream } from "../../src/judge/check/rules/exchange.ts";
+import { judge } from "../../src/judge/check/rules/judge.ts";
+import { bodyView, streamView } from "../../src/judge/check/rules/view.ts";
 import { legalBody } from "./legal/body.ts";
 import { legalStream } from "./legal/stream.ts";
 import { hasOfficialSchemas, type OfficialSchemas, readOfficialSchemas } from "./official-schemas.ts";

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Exchange } from "../../src/check/rules/exchange.ts";
+import type { Exchange } from "../../src/judge/check/rules/exchange.ts";
 
 /** Real OpenAI traffic, one JSON a line; it lies next to the project and is no part of it. */
 export const recordings: URL = new URL("../../../shared/recordings/", import.meta.url);

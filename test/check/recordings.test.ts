@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
-import { formOf } from "../../src/check/rules/form.ts";
-import { judge } from "../../src/check/rules/judge.ts";
-import { everyRule } from "../../src/check/rules/every-rule.ts";
+import { formOf } from "../../src/judge/check/rules/form.ts";
+import { judge } from "../../src/judge/check/rules/judge.ts";
+import { everyRule } from "../../src/judge/check/rules/every-rule.ts";
 import { exchangeOfRecording, readRecordings, recordings } from "./read-recordings.ts";
 
 // Real OpenAI traffic is legal by definition: a rule that objects to it is wrong, or the recording is.

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { judgeCapture } from "../../src/check/check-capture.ts";
-import { ruleNamed } from "../../src/check/rules/every-rule.ts";
-import { judge } from "../../src/check/rules/judge.ts";
-import { exact, lean } from "../../src/apis/profile.ts";
+import { judgeCapture } from "../../src/judge/check/check-capture.ts";
+import { ruleNamed } from "../../src/judge/check/rules/every-rule.ts";
+import { judge } from "../../src/judge/check/rules/judge.ts";
+import { exact, lean } from "../../src/wire/apis/profile.ts";
 import { seeded } from "./random.ts";
 import { streamOf } from "./legal/responses.ts";
 

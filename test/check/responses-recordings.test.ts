@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
-import { judge } from "../../src/check/rules/judge.ts";
-import { ruleNamed } from "../../src/check/rules/every-rule.ts";
+import { judge } from "../../src/judge/check/rules/judge.ts";
+import { ruleNamed } from "../../src/judge/check/rules/every-rule.ts";
 import { exchangeOfRecording, readRecordings, type Recording, recordings } from "./read-recordings.ts";
 
 // Real traffic of the Responses API is legal by definition: a rule that objects to it is wrong, or the recording is.

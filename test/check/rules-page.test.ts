@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { ruleList } from "../../src/check/report/terminal.ts";
-import { everyRule } from "../../src/check/rules/every-rule.ts";
+import { ruleList } from "../../src/judge/check/report/terminal.ts";
+import { everyRule } from "../../src/judge/check/rules/every-rule.ts";
 
 // The page is generated: `truewire check --list > docs/rules.md`.
 test("docs/rules.md is what truewire check --list prints", () => {

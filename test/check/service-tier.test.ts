@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { judge } from "../../src/check/rules/judge.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
-import { exact } from "../../src/apis/profile.ts";
+import { judge } from "../../src/judge/check/rules/judge.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import { exact } from "../../src/wire/apis/profile.ts";
 import { writtenBody } from "./legal/body.ts";
 import { writtenStream } from "./legal/stream.ts";
 import { seeded } from "./random.ts";

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, expect, test } from "vitest";
 import { createHandler } from "../../src/server.ts";
-import { runCheck } from "../../src/check/probe/run-check.ts";
+import { runCheck } from "../../src/judge/check/probe/run-check.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
 import { waitMs } from "../support/hang.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { judge } from "../../src/check/rules/judge.ts";
-import { ruleNamed } from "../../src/check/rules/every-rule.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
-import { exact, lean } from "../../src/apis/profile.ts";
+import { judge } from "../../src/judge/check/rules/judge.ts";
+import { ruleNamed } from "../../src/judge/check/rules/every-rule.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import { exact, lean } from "../../src/wire/apis/profile.ts";
 import { bodyOf, streamOf } from "./legal/responses.ts";
 import { streamedResponseRequest } from "./legal/response-requests.ts";
 import { seeded } from "./random.ts";

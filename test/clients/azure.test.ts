@@ -1,7 +1,7 @@
 import OpenAI, { AzureOpenAI } from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { json, serving } from "../support/transports.ts";
 

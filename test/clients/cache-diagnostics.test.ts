@@ -5,7 +5,7 @@ import { join } from "node:path";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { startTruewire } from "../support/serve.ts";
 import { serving } from "../support/transports.ts";

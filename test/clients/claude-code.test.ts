@@ -3,11 +3,11 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
-import type { Message } from "../../src/core/message.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import type { Message } from "../../src/wire/core/message.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { claudeCode } from "../support/claude-code.ts";
 import { ScriptedEngine } from "../support/scripted-engine.ts";
 import { waitMs } from "../support/hang.ts";

@@ -10,7 +10,7 @@ import type { RunnableToolFunctionWithParse } from "openai-7/lib/RunnableFunctio
 import { Agent, OpenAIProvider, Runner, tool as agentTool } from "openai-agents-20";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { scenarioSources, serveScenarios } from "../messages/scenario-server.ts";
 
 /*

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import { done, ScriptedEngine } from "../support/scripted-engine.ts";
 import { json, serving } from "../support/transports.ts";
 

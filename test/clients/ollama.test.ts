@@ -1,9 +1,9 @@
 import { Ollama, type ChatResponse } from "ollama";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { QuestionHandlers } from "../../src/core/engine.ts";
-import { hashOf } from "../../src/server/keys/key-ring.ts";
-import { ollamaChatResponse, ollamaGenerateResponse } from "../../src/apis/ollama/schema.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { QuestionHandlers } from "../../src/wire/core/engine.ts";
+import { hashOf } from "../../src/serve/server/keys/key-ring.ts";
+import { ollamaChatResponse, ollamaGenerateResponse } from "../../src/wire/apis/ollama/schema.ts";
 import { said, serveFixture } from "../support/fixture-server.ts";
 import type { FixtureServer } from "../support/fixture-server.ts";
 import { answer, done, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";

@@ -8,7 +8,7 @@ import { ChatOpenAI } from "@langchain/openai";
 import OpenAI from "openai";
 import NewestOpenAI from "openai-7";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { readChatStream } from "../../src/index.ts";
 import { scenarioSources, serveScenarios } from "../messages/scenario-server.ts";
 

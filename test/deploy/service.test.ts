@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { installService, uninstallService } from "../../src/cli/service-action.ts";
+import { installService, uninstallService } from "../../src/serve/cli/service-action.ts";
 import { builtMain } from "../support/serve.ts";
 
 const isLinux = process.platform === "linux";

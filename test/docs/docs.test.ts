@@ -33,6 +33,7 @@ const pages = [
     .filter((name) => name.endsWith(".md"))
     .map((name) => `docs/${name.replaceAll("\\", "/")}`)
     .toSorted(),
+  ...["wire", "text", "engines", "serve", "page", "judge"].map((house) => `src/${house}/README.md`),
 ];
 const run = promisify(execFile);
 const python = [resolve(".cache/python/bin/python"), "python3"];
@@ -110,12 +111,16 @@ test.each(pages)("every place in a page that %s links to is there", (page) => {
   expect(missing).toEqual([]);
 });
 
-/** Places of this repository that a page names in backticks: `src/server/handle.ts`, or without `src/`. The names of rules look alike. */
+/** Places of this repository that a page names in backticks: `src/serve/server/handle.ts`, or without `src/`. The names of rules look alike. */
 const place = /`((?:src|test|scripts|bench|deploy|examples|[a-z]+)\/[\w./-]+\.(?:ts|tsx|mjs|yaml|md|service|json))`/g;
 test.each(pages)("every file that %s names is there", (page) => {
   const missing = [...readFileSync(page, "utf8").matchAll(place)]
     .map(([, path = ""]) => path)
-    .filter((path) => !/[A-Z]{3}/.test(path) && !["", "src/", "src/page/"].some((root) => existsSync(root + path)));
+    .filter(
+      (path) =>
+        !/[A-Z]{3}/.test(path) &&
+        !["", "src/", "src/page/", `${dirname(page)}/`].some((root) => existsSync(root + path)),
+    );
   expect(missing).toEqual([]);
 });
 
@@ -175,7 +180,7 @@ test("every setting of truewire.yaml is in docs/configuration.md or docs/keys.md
   const collect = (schema: unknown): void => {
     if (typeof schema !== "object" || schema === null) return;
     for (const [key, value] of Object.entries(schema)) {
-      // The members of a format are described in src/formats/format.ts. Adaptations have a test of their own.
+      // The members of a format are described in src/text/formats/format.ts. Adaptations have a test of their own.
       if (key === "toolFormat" || key === "adapt") continue;
       if (key === "properties") for (const name of Object.keys(value as object)) names.add(name);
       collect(value);

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { createServer, type ServerResponse } from "node:http";
-import { isObject, type JsonObject } from "../../src/core/json.ts";
+import { isObject, type JsonObject } from "../../src/wire/core/json.ts";
 import { listen, readBody, sendJson } from "./chat-server.ts";
 
 /*

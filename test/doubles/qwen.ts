@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
-import { PythonTemplate, TemplateRefusal } from "../../src/templates/jinja/python-template.ts";
-import { guardedTokens, UserText } from "../../src/templates/user-text.ts";
+import { PythonTemplate, TemplateRefusal } from "../../src/text/templates/jinja/python-template.ts";
+import { guardedTokens, UserText } from "../../src/text/templates/user-text.ts";
 import { listOf, objectOf } from "./chat-server.ts";
 import type { Json, Refusal, ChatServer } from "./chat-server.ts";
 

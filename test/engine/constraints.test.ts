@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { formatNamed } from "../../src/formats/known.ts";
-import { plainText } from "../../src/formats/format.ts";
-import type { Generation } from "../../src/core/accumulate.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
-import type { JsonSchema, Tool } from "../../src/core/message.ts";
-import type { GenerationRequest, OutputConstraint } from "../../src/core/request.ts";
+import { formatNamed } from "../../src/text/formats/known.ts";
+import { plainText } from "../../src/text/formats/format.ts";
+import type { Generation } from "../../src/wire/core/accumulate.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import type { JsonSchema, Tool } from "../../src/wire/core/message.ts";
+import type { GenerationRequest, OutputConstraint } from "../../src/wire/core/request.ts";
 import { programmedTemplate } from "../fixtures/programmed-template.ts";
 import { standardScripts } from "../fixtures/scripts.ts";
 import { chatPrompt, openProgrammed, type TestEngine } from "./local-engine.ts";

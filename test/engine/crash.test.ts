@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { libraryFile, libraryFolders } from "../../src/engines/llama/process/c-api/llama-api.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import { hangMs } from "../support/hang.ts";
 import { chatPrompt, openProgrammed, until, type TestEngine } from "./local-engine.ts";
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { formatNamed } from "../../src/formats/known.ts";
-import { plainText } from "../../src/formats/format.ts";
-import type { Generation } from "../../src/core/accumulate.ts";
-import type { Tool } from "../../src/core/message.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import { formatNamed } from "../../src/text/formats/known.ts";
+import { plainText } from "../../src/text/formats/format.ts";
+import type { Generation } from "../../src/wire/core/accumulate.ts";
+import type { Tool } from "../../src/wire/core/message.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { openProgrammed, type TestEngine } from "./local-engine.ts";
 
 // OpenAI's custom tools take text in place of arguments. To a local model they are functions with one string.

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { LlamaEngineOptions } from "../../src/engines/llama/options.ts";
-import type { EmbeddingAnswer, EmbeddingRequest, Engine } from "../../src/core/engine.ts";
+import type { EmbeddingAnswer, EmbeddingRequest, Engine } from "../../src/wire/core/engine.ts";
 import { dot, encode, mean, unit } from "../fixtures/encoder-forward.ts";
 import { writeRandomEncoder } from "../fixtures/random-encoder.ts";
 import { writeRandomModel, type RandomModelOptions } from "../fixtures/random-model.ts";

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import type { Engine } from "../../src/core/engine.ts";
-import type { ContentPart, Message } from "../../src/core/message.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import type { Engine } from "../../src/wire/core/engine.ts";
+import type { ContentPart, Message } from "../../src/wire/core/message.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import type { EncoderProcess as EncoderProcessType } from "../../src/engines/llama/vision/encoder-process.ts";
 import type { LlamaEngineOptions } from "../../src/engines/llama/options.ts";
 import {

@@ -5,8 +5,8 @@ import { PromptCache } from "../../src/engines/llama/process/prompt-cache/prompt
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
 import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
-import { plainText } from "../../src/formats/format.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
+import { plainText } from "../../src/text/formats/format.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import { useProgrammedModel } from "./native-model.ts";
 
 const opened = useProgrammedModel();

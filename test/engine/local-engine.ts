@@ -4,10 +4,10 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { openLlamaEngine as OpenLlamaEngine } from "../../src/engines/llama/llama-engine.ts";
 import type { LlamaEngineOptions } from "../../src/engines/llama/options.ts";
-import { accumulate, type Generation } from "../../src/core/accumulate.ts";
-import type { Engine } from "../../src/core/engine.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import { accumulate, type Generation } from "../../src/wire/core/accumulate.ts";
+import type { Engine } from "../../src/wire/core/engine.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { waitMs } from "../support/hang.ts";
 import {
   writeProgrammedModel,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Generation } from "../../src/core/accumulate.ts";
+import type { Generation } from "../../src/wire/core/accumulate.ts";
 import { openProgrammed, type TestEngine } from "./local-engine.ts";
 
 let local: TestEngine;

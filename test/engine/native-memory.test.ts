@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { memoryOf } from "../support/processes.ts";
 import { openProgrammed } from "./local-engine.ts";

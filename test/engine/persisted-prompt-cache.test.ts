@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { LlamaEngineOptions } from "../../src/engines/llama/options.ts";
-import type { Generation } from "../../src/core/accumulate.ts";
+import type { Generation } from "../../src/wire/core/accumulate.ts";
 import { writeRandomKind } from "../fixtures/random-kinds.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { drive, openBuilt } from "./local-engine.ts";

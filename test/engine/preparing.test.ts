@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { GenerationEvent } from "../../src/core/events.ts";
-import type { Tool } from "../../src/core/message.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import type { Tool } from "../../src/wire/core/message.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { chatPrompt, openProgrammed, type TestEngine } from "./local-engine.ts";
 
 let local: TestEngine;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { chatPrompt, openProgrammed, type TestEngine } from "./local-engine.ts";
 
 let local: TestEngine;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import type { Generation } from "../../src/core/accumulate.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import type { Generation } from "../../src/wire/core/accumulate.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 
 // Few different tokens, so that the prompts repeat themselves.
 const token = fc.oneof(fc.integer({ min: 65, max: 68 }), fc.integer({ min: 300, max: 500 }));

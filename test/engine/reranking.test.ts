@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Engine, RerankAnswer, RerankRequest } from "../../src/core/engine.ts";
+import type { Engine, RerankAnswer, RerankRequest } from "../../src/wire/core/engine.ts";
 import { score } from "../fixtures/encoder-forward.ts";
 import { writeRandomEncoder, type RandomEncoder } from "../fixtures/random-encoder.ts";
 import { startTruewire, type RunningTruewire } from "../support/serve.ts";

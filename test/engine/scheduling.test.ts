@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { GenerationEvent } from "../../src/core/events.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { chatPrompt, drive, openBuilt, openProgrammed, until, type TestEngine } from "./local-engine.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { GenerationEvent } from "../../src/core/events.ts";
-import type { Tool } from "../../src/core/message.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import type { Tool } from "../../src/wire/core/message.ts";
 import { answerOf, standardScripts } from "../fixtures/scripts.ts";
 import { chatPrompt, openProgrammed, type TestEngine } from "./local-engine.ts";
 

@@ -7,9 +7,9 @@ import { PromptCache } from "../../src/engines/llama/process/prompt-cache/prompt
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { commonLength, Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.ts";
 import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
-import { plainText } from "../../src/formats/format.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
-import type { AnswerLimits } from "../../src/core/request.ts";
+import { plainText } from "../../src/text/formats/format.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import type { AnswerLimits } from "../../src/wire/core/request.ts";
 import { useProgrammedModel } from "./native-model.ts";
 
 const opened = useProgrammedModel();

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { openProgrammed, type TestEngine } from "./local-engine.ts";
 
 // A model that was told not to think thought all the same where the question asked for it ("Think step by step.").

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { knownNames } from "../../src/formats/known.ts";
-import { parseMessage } from "../../src/formats/parse-job.ts";
-import { readFormat } from "../../src/formats/read-format.ts";
+import { knownNames } from "../../src/text/formats/known.ts";
+import { parseMessage } from "../../src/text/formats/parse-job.ts";
+import { readFormat } from "../../src/text/formats/read-format.ts";
 
 const text = readFileSync(new URL("../../docs/formats.md", import.meta.url), "utf8");
 const list = text.slice(text.indexOf("## What is known"));

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { knownFormats } from "../../src/formats/known.ts";
+import { knownFormats } from "../../src/text/formats/known.ts";
 import { writeGguf } from "../fixtures/gguf-writer.ts";
 import { builtMain } from "../support/serve.ts";
 

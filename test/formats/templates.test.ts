@@ -1,12 +1,12 @@
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { findFormat } from "../../src/formats/find-format.ts";
-import { learnFormat } from "../../src/formats/learn-format.ts";
-import { readsBack, renderCalls } from "../../src/formats/read-back.ts";
-import type { Render } from "../../src/formats/read-back.ts";
-import { ChatTemplate } from "../../src/templates/chat-template.ts";
-import { templateMetadata } from "../../src/templates/template-metadata.ts";
+import { findFormat } from "../../src/text/formats/find-format.ts";
+import { learnFormat } from "../../src/text/formats/learn-format.ts";
+import { readsBack, renderCalls } from "../../src/text/formats/read-back.ts";
+import type { Render } from "../../src/text/formats/read-back.ts";
+import { ChatTemplate } from "../../src/text/templates/chat-template.ts";
+import { templateMetadata } from "../../src/text/templates/template-metadata.ts";
 
 // The chat templates of 70 models: each alone must suffice to know how the model writes a call.
 const folder = new URL("../../../shared/chat-templates/", import.meta.url).pathname;

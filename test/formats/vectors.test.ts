@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { ParsedText } from "../../src/formats/parse-job.ts";
+import type { ParsedText } from "../../src/text/formats/parse-job.ts";
 import { readVector, readVectors } from "../support/vectors.ts";
 import type { Vector } from "../support/vectors.ts";
 

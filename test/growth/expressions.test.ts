@@ -17,16 +17,16 @@ import { cpuMs } from "../support/hang.ts";
  * beginning of the pattern.
  */
 const bounded: Readonly<Record<string, string>> = {
-  "src/app/settings-of-config.ts (api.?key|": "names of members of the configuration",
-  "src/check/probe/run-check.ts \\/+$": "a URL of the command line",
-  "src/cli/admin-client.ts \\/+$": "a URL of the command line",
-  "src/cli/doctor-server.ts \\/+$": "a URL of the command line",
-  "src/cli/launch-action.ts \\/+$": "a URL of the command line",
+  "src/serve/app/settings-of-config.ts (api.?key|": "names of members of the configuration",
+  "src/judge/check/probe/run-check.ts \\/+$": "a URL of the command line",
+  "src/serve/cli/admin-client.ts \\/+$": "a URL of the command line",
+  "src/serve/cli/doctor-server.ts \\/+$": "a URL of the command line",
+  "src/serve/cli/launch-action.ts \\/+$": "a URL of the command line",
   "src/engines/upstream/targets.ts \\/+$": "a URL of the configuration",
   "src/engines/upstream/unnamed-api.ts \\/+$": "a URL of the configuration",
-  "src/formats/reading/read-literal.ts ^[-+]?": "a word of at most `maxWordLength` characters",
+  "src/text/formats/reading/read-literal.ts ^[-+]?": "a word of at most `maxWordLength` characters",
   "src/page/markdown/parser.ts \\d.*": "a text of at most `maxProse` characters",
-  "src/formats/learn-format.ts":
+  "src/text/formats/learn-format.ts":
     "renderings of a chat template of at most `maxRendering` characters, once for each template",
 };
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { knownFormats } from "../../src/formats/known.ts";
-import { MarkerReader } from "../../src/formats/marker-reader.ts";
-import { TextReader } from "../../src/formats/text-reader.ts";
+import { knownFormats } from "../../src/text/formats/known.ts";
+import { MarkerReader } from "../../src/text/formats/marker-reader.ts";
+import { TextReader } from "../../src/text/formats/text-reader.ts";
 import { growthOf, maxGrowth } from "../support/growth.ts";
 import { textShapes } from "./shapes.ts";
 

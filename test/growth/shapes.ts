@@ -1,4 +1,4 @@
-import type { GenerationEvent, TokenLogprob } from "../../src/core/events.ts";
+import type { GenerationEvent, TokenLogprob } from "../../src/wire/core/events.ts";
 
 /*
  * Hostile shapes of answers, by name. Each makes an answer of about `n` events, characters or members: what a source may send that nobody

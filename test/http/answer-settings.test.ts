@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { chat, events, transports } from "../support/transports.ts";
 import type { Api } from "../support/transports.ts";
-import type { AnswerOptions } from "../../src/config/config.ts";
+import type { AnswerOptions } from "../../src/serve/config/config.ts";
 
 // What the configuration of a model says of the form of its answers, in both places where it shows: chunks and bodies.
 

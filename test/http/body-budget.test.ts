@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { answer, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { chat, serving, transports } from "../support/transports.ts";
 import type { Api } from "../support/transports.ts";

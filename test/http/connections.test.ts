@@ -1,8 +1,8 @@
 import { connect } from "node:net";
 import type { Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { answer, asked, type Batch, ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
 

@@ -6,7 +6,7 @@ import type { AddressInfo, Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { findServers } from "../../src/cli/discovery.ts";
+import { findServers } from "../../src/serve/cli/discovery.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { until } from "../support/scripted-engine.ts";
 import { startOllama } from "../doubles/ollama-api.ts";

@@ -1,8 +1,8 @@
 import OpenAI from "openai";
 import { describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { EmbeddingAnswer, EmbeddingRequest, Engine } from "../../src/core/engine.ts";
-import { FailureError } from "../../src/core/failure.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { EmbeddingAnswer, EmbeddingRequest, Engine } from "../../src/wire/core/engine.ts";
+import { FailureError } from "../../src/wire/core/failure.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { json, serving, transports } from "../support/transports.ts";
 

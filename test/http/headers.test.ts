@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { GenerationEvent } from "../../src/core/events.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { chat, json, serving, transports } from "../support/transports.ts";
 

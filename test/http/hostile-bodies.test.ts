@@ -13,7 +13,7 @@ import type { ScriptedServer } from "../upstream/scripted-server.ts";
 /** `TRUEWIRE_HOSTILE=1` sends every body; each `step`-th one is enough to see that what reads a request is connected. */
 const step = process.env["TRUEWIRE_HOSTILE"] === "1" ? 1 : 53;
 
-// `"type": {"toString": 1}` in a request of Messages was answered with 500; src/apis/hostile-members.test.ts reads every body.
+// `"type": {"toString": 1}` in a request of Messages was answered with 500; src/wire/apis/hostile-members.test.ts reads every body.
 describe("objects whose members hide what every object inherits", () => {
   let folder: string;
   let upstream: ScriptedServer;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { loseConnections } from "../support/rough-clients.ts";
 import { ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
 import type { Batch } from "../support/scripted-engine.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import { knownPaths } from "../../src/server/routes.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import { knownPaths } from "../../src/serve/server/routes.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { createHandler } from "../../src/server.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { chat, serving } from "../support/transports.ts";

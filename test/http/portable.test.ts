@@ -3,7 +3,7 @@ import { builtinModules } from "node:module";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { createFetchHandler } from "../../src/fetch.ts";
-import type { TruewireConfig } from "../../src/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/config.ts";
 
 /** Packages that need Node. */
 const nodeOnly = new Set(["undici", "jiti", "node-llama-cpp", "commander"]);
@@ -31,9 +31,9 @@ function importsOf(file: string, seen: Map<string, string[]> = new Map<string, s
 }
 
 test.each([
-  ["src/index.ts", "src/library/read-stream.ts"],
+  ["src/index.ts", "src/judge/library/read-stream.ts"],
   ["src/fetch.ts", "src/engines/upstream/fetch-transport.ts"],
-  ["src/rules.ts", "src/check/rules/every-rule.ts"],
+  ["src/rules.ts", "src/judge/check/rules/every-rule.ts"],
 ])("%s imports nothing that needs Node, also later: it runs in browsers and Workers", (file, part) => {
   const modules = importsOf(file);
   expect([...modules.keys()]).toContain(part);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { EngineHealth } from "../../src/core/engine.ts";
+import type { EngineHealth } from "../../src/wire/core/engine.ts";
 import { ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
 import type { Batch } from "../support/scripted-engine.ts";
 import { chat, serving, transports } from "../support/transports.ts";

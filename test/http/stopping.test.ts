@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { answer, failed, ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
 import { chat, events, serving } from "../support/transports.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { chat, json, serving, transports } from "../support/transports.ts";
 import type { Api } from "../support/transports.ts";

@@ -1,9 +1,9 @@
 import { request as httpRequest } from "node:http";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireConfig } from "../../src/config/config.ts";
-import { ConfigError } from "../../src/config/config-error.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import { ConfigError } from "../../src/serve/config/config-error.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { startTruewire } from "../support/serve.ts";
 import { chat } from "../support/transports.ts";

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, afterAll, expect, test } from "vitest";
-import type { InspectedRequest } from "../../src/inspect/inspected-request.ts";
+import type { InspectedRequest } from "../../src/judge/inspect/inspected-request.ts";
 import { startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
 import { json } from "../support/transports.ts";

@@ -1,14 +1,14 @@
 import { existsSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { GenerationEvent } from "../../src/core/events.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
 import type { OpenTransport, Transport } from "../../src/engines/upstream/transport.ts";
-import type { InspectedRequest } from "../../src/inspect/inspected-request.ts";
-import { WatchedRequest } from "../../src/server/inspect/watched-request.ts";
-import { Mask } from "../../src/server/mask.ts";
-import { RequestRecord } from "../../src/server/request-record.ts";
+import type { InspectedRequest } from "../../src/judge/inspect/inspected-request.ts";
+import { WatchedRequest } from "../../src/serve/server/inspect/watched-request.ts";
+import { Mask } from "../../src/serve/server/mask.ts";
+import { RequestRecord } from "../../src/serve/server/request-record.ts";
 import { captureOf, doubles } from "../upstream/double-server.ts";
 
 // Inspect keeps no events of an upstream's answer: it reads them again, from the text that it kept. They must be those that the client's

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
-import type { SearchEnd, SearchHit, SearchResult } from "../../src/inspect/inspected-request.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import type { SearchEnd, SearchHit, SearchResult } from "../../src/judge/inspect/inspected-request.ts";
 import { ScriptedEngine } from "../support/scripted-engine.ts";
 import { chat, json } from "../support/transports.ts";
 import { listed } from "./support.ts";

@@ -2,7 +2,11 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { expect } from "vitest";
-import type { InspectedRequest, InspectedRequestList, RequestSummary } from "../../src/inspect/inspected-request.ts";
+import type {
+  InspectedRequest,
+  InspectedRequestList,
+  RequestSummary,
+} from "../../src/judge/inspect/inspected-request.ts";
 import { builtMain } from "../support/serve.ts";
 import { json } from "../support/transports.ts";
 

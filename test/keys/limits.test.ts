@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { KeyEntry, TruewireConfig } from "../../src/config/config.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
+import type { KeyEntry, TruewireConfig } from "../../src/serve/config/config.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import { answer, asked, done, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { chat, json, serving, transports } from "../support/transports.ts";
 import { keyOf, withKey } from "./support.ts";

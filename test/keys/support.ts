@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { KeyEntry } from "../../src/config/config.ts";
-import type { Log, LogFields } from "../../src/server/log.ts";
+import type { KeyEntry } from "../../src/serve/config/config.ts";
+import type { Log, LogFields } from "../../src/serve/server/log.ts";
 
 /** A key and its entry in a configuration. */
 export function keyOf(

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { answerOf } from "../fixtures/scripts.ts";
 import { byChat, byCompletions, byMessages, byResponses, nothing } from "./scenario-clients.ts";
 import type { Answer } from "./scenario-clients.ts";

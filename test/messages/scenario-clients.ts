@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { responseEvents } from "../support/response-stream.ts";
 import { limitOf, promptOf } from "./scenarios.ts";
 import type { Scenario } from "./scenarios.ts";

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
-import type { ProgramEvent } from "../../src/apis/chat/program.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
+import type { ProgramEvent } from "../../src/wire/apis/chat/program.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import { done as chatDone, event as chatEvent } from "../upstream/scripted-server.ts";
 import { startScripted } from "../upstream/scripted-server.ts";
 import type { ScriptedServer } from "../upstream/scripted-server.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { GenerationEvent, GenerationFailure } from "../../src/core/events.ts";
-import { FailureError } from "../../src/core/failure.ts";
+import type { GenerationEvent, GenerationFailure } from "../../src/wire/core/events.ts";
+import { FailureError } from "../../src/wire/core/failure.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { json, serving, transports } from "../support/transports.ts";
 import type { Api } from "../support/transports.ts";

@@ -1,4 +1,4 @@
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 
 export type Json = { [name: string]: unknown };
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { post, startGateway } from "../upstream/gateway.ts";
 import { startAnthropic } from "../doubles/anthropic.ts";
 import { startChat } from "../doubles/chat-server.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { defineProgram } from "../../src/engines/program/program.ts";
 import { json } from "../support/transports.ts";
 

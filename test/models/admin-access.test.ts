@@ -1,8 +1,8 @@
 import { request as httpRequest } from "node:http";
 import { expect, test } from "vitest";
 import { createHandler } from "../../src/server.ts";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireConfig } from "../../src/config/config.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireConfig } from "../../src/serve/config/config.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 
 const paths = [

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { stateAfter } from "../../src/inspect/model-states.ts";
-import type { ModelState, ModelStates, ModelStatesEvent } from "../../src/inspect/model-states.ts";
+import { stateAfter } from "../../src/judge/inspect/model-states.ts";
+import type { ModelState, ModelStates, ModelStatesEvent } from "../../src/judge/inspect/model-states.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { startTruewire } from "../support/serve.ts";
 import type { RunningTruewire, StartOptions } from "../support/serve.ts";

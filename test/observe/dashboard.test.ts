@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { chat, serving } from "../support/transports.ts";
 import { readExposition } from "./read-metrics.ts";

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { sourcePorts } from "../../src/apis/ports.ts";
-import { readResponseBody } from "../../src/apis/tolerant/read-response.ts";
-import { failureOfText, readFailure } from "../../src/apis/tolerant/read-failure.ts";
-import type { EndEvent, GenerationFailure } from "../../src/core/events.ts";
-import { internalError } from "../../src/apis/failures.ts";
+import { sourcePorts } from "../../src/wire/apis/ports.ts";
+import { readResponseBody } from "../../src/wire/apis/tolerant/read-response.ts";
+import { failureOfText, readFailure } from "../../src/wire/apis/tolerant/read-failure.ts";
+import type { EndEvent, GenerationFailure } from "../../src/wire/core/events.ts";
+import { internalError } from "../../src/wire/apis/failures.ts";
 import { failureEnd } from "../../src/engines/program/program-failure.ts";
-import { RequestRecord } from "../../src/server/request-record.ts";
+import { RequestRecord } from "../../src/serve/server/request-record.ts";
 
 const secret = "sk-0123456789";
 

@@ -2,7 +2,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { forPeople, jsonLog, LogLines } from "../../src/server/logger.ts";
+import { forPeople, jsonLog, LogLines } from "../../src/serve/server/logger.ts";
 
 /** Colours are the terminal's business. */
 function plain(line: string): string {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import type { TurnStateCounts } from "../../src/core/generation-observer.ts";
-import type { Engine } from "../../src/core/engine.ts";
-import { silentLog } from "../../src/server/log.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import type { TurnStateCounts } from "../../src/wire/core/generation-observer.ts";
+import type { Engine } from "../../src/wire/core/engine.ts";
+import { silentLog } from "../../src/serve/server/log.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { chat, serving } from "../support/transports.ts";
 import { readExposition, total } from "./read-metrics.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { startCachingServer } from "../support/caching-server.ts";
 import type { CachingServer } from "../support/caching-server.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";

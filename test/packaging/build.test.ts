@@ -39,7 +39,7 @@ test.skipIf(isWindows)("npm link puts truewire on the PATH, and every build leav
 
 // @noble/hashes was not among the packages of the bundle: every start found and read six files of it.
 test("what a server imports at every start is in the bundle", () => {
-  const files = new Set([join("dist", "cli", "serve-action.js"), join("dist", "app", "worker-main.js")]);
+  const files = new Set([join("dist", "cli", "serve-action.js"), join("dist", "serve", "app", "worker-main.js")]);
   const others: string[] = [];
   for (const file of files) {
     for (const [, name = ""] of readFileSync(file, "utf8").matchAll(

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { InspectedRequestList } from "../../src/inspect/inspected-request.ts";
+import type { InspectedRequestList } from "../../src/judge/inspect/inspected-request.ts";
 import { answered, ask, expectAccessible, lastAnswer, modelsOf } from "../support/open-page.ts";
 import { describePage, looks, openPlayForEach, talker } from "../support/describe-page.ts";
 

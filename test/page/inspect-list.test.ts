@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { InspectedRequestList } from "../../src/inspect/inspected-request.ts";
+import type { InspectedRequestList } from "../../src/judge/inspect/inspected-request.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { describePage, looks, talker } from "../support/describe-page.ts";
 import { expectAccessible } from "../support/open-page.ts";

@@ -15,7 +15,7 @@ import type { RunningTruewire } from "../support/serve.ts";
 const asBrowser = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
 
 /** The page as it was built. */
-const builtPage = join(dirname(builtMain), "../page");
+const builtPage = join(dirname(builtMain), ".");
 const isBuilt = existsSync(builtPage);
 if (!isBuilt) console.log(`skipped: ${builtPage} is not there to be weighed: npm run build`);
 

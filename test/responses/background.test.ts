@@ -2,9 +2,9 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import type { TruewireConfig } from "../../src/config/config.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireConfig } from "../../src/serve/config/config.ts";
 import { answer, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { json, serving } from "../support/transports.ts";
 

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from "node:events";
 import { expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { json, serving } from "../support/transports.ts";

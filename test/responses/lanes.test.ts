@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import type { TruewireConfig } from "../../src/config/config.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { idOf, said, SocketClient } from "../support/response-socket.ts";
 import { answer, asked, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import type { Script } from "../support/scripted-engine.ts";

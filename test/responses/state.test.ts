@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { answer, callOf, failed, ScriptedEngine } from "../support/scripted-engine.ts";
 import type { Script } from "../support/scripted-engine.ts";
 import { json, serving, transports } from "../support/transports.ts";

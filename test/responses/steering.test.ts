@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import type { TruewireConfig } from "../../src/config/config.ts";
-import type { Usage } from "../../src/core/events.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { Usage } from "../../src/wire/core/events.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { said, SocketClient } from "../support/response-socket.ts";
 import type { SocketEvent } from "../support/response-socket.ts";
 import { answer, asked, callOf, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";

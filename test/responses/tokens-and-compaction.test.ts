@@ -1,8 +1,8 @@
 import OpenAI from "openai";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { json, serving } from "../support/transports.ts";
 

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { createServer, type TruewireServer } from "../../src/app/create-server.ts";
-import { turnSeal } from "../../src/apis/turn-seal.ts";
-import { assistantParts } from "../../src/core/message.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
-import type { CallState, ReasoningState } from "../../src/core/turn-state.ts";
+import { createServer, type TruewireServer } from "../../src/serve/app/create-server.ts";
+import { turnSeal } from "../../src/wire/apis/turn-seal.ts";
+import { assistantParts } from "../../src/wire/core/message.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
+import type { CallState, ReasoningState } from "../../src/wire/core/turn-state.ts";
 import { idOf, SocketClient } from "../support/response-socket.ts";
 import { done, ScriptedEngine, until, type Script } from "../support/scripted-engine.ts";
 import { json, serving } from "../support/transports.ts";

@@ -4,7 +4,7 @@ import { keyOf } from "../keys/support.ts";
 import { ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { chat, json, transports, serving } from "../support/transports.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { cutAfter, eventsIn, idOf, open, post } from "./support.ts";
 import type { Opened } from "./support.ts";
 

@@ -1,19 +1,19 @@
 import * as z from "zod";
-import * as chat from "../../src/apis/chat/schema.ts";
-import * as completions from "../../src/apis/completions/schema.ts";
-import * as conversations from "../../src/apis/conversations/schema.ts";
-import * as embeddings from "../../src/apis/embeddings/schema.ts";
-import * as messages from "../../src/apis/messages/schema.ts";
-import * as models from "../../src/apis/models/schema.ts";
-import * as responses from "../../src/apis/responses/schema.ts";
-import * as transcriptions from "../../src/apis/transcriptions/schema.ts";
-import { chatParameters } from "../../src/apis/chat/request.ts";
-import type { RequestParameter } from "../../src/apis/request/parameter.ts";
-import { completionParameters } from "../../src/apis/completions/request.ts";
-import { messageParameters, messageRequest } from "../../src/apis/messages/request-schema.ts";
-import * as ollama from "../../src/apis/ollama/schema.ts";
-import * as ollamaRequests from "../../src/apis/ollama/request-schema.ts";
-import { responsesParameters } from "../../src/apis/responses/parameters.ts";
+import * as chat from "../../src/wire/apis/chat/schema.ts";
+import * as completions from "../../src/wire/apis/completions/schema.ts";
+import * as conversations from "../../src/wire/apis/conversations/schema.ts";
+import * as embeddings from "../../src/wire/apis/embeddings/schema.ts";
+import * as messages from "../../src/wire/apis/messages/schema.ts";
+import * as models from "../../src/wire/apis/models/schema.ts";
+import * as responses from "../../src/wire/apis/responses/schema.ts";
+import * as transcriptions from "../../src/wire/apis/transcriptions/schema.ts";
+import { chatParameters } from "../../src/wire/apis/chat/request.ts";
+import type { RequestParameter } from "../../src/wire/apis/request/parameter.ts";
+import { completionParameters } from "../../src/wire/apis/completions/request.ts";
+import { messageParameters, messageRequest } from "../../src/wire/apis/messages/request-schema.ts";
+import * as ollama from "../../src/wire/apis/ollama/schema.ts";
+import * as ollamaRequests from "../../src/wire/apis/ollama/request-schema.ts";
+import { responsesParameters } from "../../src/wire/apis/responses/parameters.ts";
 
 /** An object of an API, as the vendor's SDK declares it and as we describe it. */
 export interface Description {

@@ -13,7 +13,7 @@ import { kindOf, treatmentOf } from "./treatment.ts";
 //
 // Installs the newest version of each SDK from the registry into a temporary folder, and compares its types with those of an older version:
 // that of the arguments, else the one that package.json pins. One table per API. Exit code 1 if something is neither described in
-// `src/apis/` nor listed in `test/sdk/gaps.ts`.
+// `src/wire/apis/` nor listed in `test/sdk/gaps.ts`.
 const folder = mkdtempSync(join(tmpdir(), "truewire-drift-"));
 const clients = ["ai", "@openai/agents"];
 let unknown = 0;

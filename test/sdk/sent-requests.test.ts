@@ -6,11 +6,11 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { knownServer } from "../../src/apis/adapt/known-servers.ts";
-import { sourcePorts } from "../../src/apis/ports.ts";
-import type { SourceApi } from "../../src/apis/source-port.ts";
-import type { Message } from "../../src/core/message.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import { knownServer } from "../../src/wire/apis/adapt/known-servers.ts";
+import { sourcePorts } from "../../src/wire/apis/ports.ts";
+import type { SourceApi } from "../../src/wire/apis/source-port.ts";
+import type { Message } from "../../src/wire/core/message.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 
 /*
  * What is sent to the vendors' own servers, for 1,000 requests of any API, judged by the vendors: by the types of their SDKs, and by OpenAI's

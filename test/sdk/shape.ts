@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { listOf } from "../../src/apis/request/shapes.ts";
+import { listOf } from "../../src/wire/apis/request/shapes.ts";
 
 /**
  * What a type or a schema allows, reduced to what can be compared: literals, objects with their members, and arrays. A union has all of

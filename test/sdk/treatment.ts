@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { membersOf, presenceOf, unwrapped } from "../../src/apis/members.ts";
-import { listOf } from "../../src/apis/request/shapes.ts";
+import { membersOf, presenceOf, unwrapped } from "../../src/wire/apis/members.ts";
+import { listOf } from "../../src/wire/apis/request/shapes.ts";
 import type { Description } from "./descriptions.ts";
 import { gaps } from "./gaps.ts";
 

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type * as z from "zod";
-import * as rerank from "../../src/apis/rerank/schema.ts";
-import * as tokens from "../../src/apis/tokens/schema.ts";
+import * as rerank from "../../src/wire/apis/rerank/schema.ts";
+import * as tokens from "../../src/wire/apis/tokens/schema.ts";
 import { descriptionsOf, sdks } from "./compare.ts";
 import { gaps } from "./gaps.ts";
 import { shapeOfSchema } from "./shape.ts";
@@ -67,7 +67,7 @@ export function wiresPage(data: WiresData): string {
   const names = Object.keys(sdks);
   return `# What Truewire knows of each wire
 
-This page is generated from the schemas in \`src/apis/\`, from the list of what they lack (\`test/sdk/gaps.ts\`), and from
+This page is generated from the schemas in \`src/wire/apis/\`, from the list of what they lack (\`test/sdk/gaps.ts\`), and from
 \`test/sdk/wires.json\`. \`npm run wires\` updates the numbers and this page.
 
 ## As of when

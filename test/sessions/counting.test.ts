@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { startAnthropic } from "../doubles/anthropic.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
 

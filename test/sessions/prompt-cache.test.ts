@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { startGateway } from "../upstream/gateway.ts";
 import { cachedShare, promptPrice } from "../doubles/anthropic-cache.ts";
 import type { Json, PromptUsage } from "../doubles/anthropic-cache.ts";

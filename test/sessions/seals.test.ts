@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import { turnSeal } from "../../src/apis/turn-seal.ts";
-import { silentLog } from "../../src/server/log.ts";
-import { turnKeyOf } from "../../src/server/turn-key.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import { turnSeal } from "../../src/wire/apis/turn-seal.ts";
+import { silentLog } from "../../src/serve/server/log.ts";
+import { turnKeyOf } from "../../src/serve/server/turn-key.ts";
 import { startAnthropic } from "../doubles/anthropic.ts";
 import type { AnthropicDouble } from "../doubles/anthropic.ts";
 import { startScripted } from "../upstream/scripted-server.ts";

@@ -17,22 +17,22 @@ import { beforeAll, describe, expect, test } from "vitest";
 
 type Kind = "local" | "program" | "chat" | "completions" | "responses" | "messages";
 
-const chatWriters = ["src/apis/chat/send.ts", "src/apis/chat/write-messages.ts"];
-const sampling = "src/apis/adapt/server-profile.ts";
+const chatWriters = ["src/wire/apis/chat/send.ts", "src/wire/apis/chat/write-messages.ts"];
+const sampling = "src/wire/apis/adapt/server-profile.ts";
 const upstream = "src/engines/upstream/";
 /** Where each kind of engine reads requests, an upstream by the API that it speaks. */
 const places: Readonly<Record<Kind, readonly string[]>> = {
-  local: ["src/engines/llama/", "src/templates/"],
-  program: ["src/engines/program/", sampling, ...chatWriters, "src/apis/completions/send.ts"],
+  local: ["src/engines/llama/", "src/text/templates/"],
+  program: ["src/engines/program/", sampling, ...chatWriters, "src/wire/apis/completions/send.ts"],
   chat: [upstream, sampling, ...chatWriters],
-  completions: [upstream, sampling, "src/apis/completions/send.ts"],
-  responses: [upstream, sampling, "src/apis/responses/send.ts"],
-  messages: [upstream, "src/apis/messages/send.ts"],
+  completions: [upstream, sampling, "src/wire/apis/completions/send.ts"],
+  responses: [upstream, sampling, "src/wire/apis/responses/send.ts"],
+  messages: [upstream, "src/wire/apis/messages/send.ts"],
 };
 /** It writes every member of a request for the model's process, and reads none. */
 const copies = "src/engines/llama/request-text.ts";
 /** What the server does for every kind of engine. */
-const forAll = "src/server/run-generation.ts";
+const forAll = "src/serve/server/run-generation.ts";
 
 const hosted =
   "no engine runs hosted tools: the API's reader warns, and an upstream of that API gets the client's own request";
@@ -178,8 +178,8 @@ function readMembers(): ReadonlyMap<string, readonly string[]> {
   const api = new API({ cwd: root });
   try {
     const [project] = api.updateSnapshot({ openProjects: [resolve(root, "tsconfig.build.json")] }).getProjects();
-    const source = project?.program.getSourceFile(resolve(root, "src/core/request.ts"));
-    if (!project || !source) throw new Error("src/core/request.ts is not in the project of tsconfig.build.json.");
+    const source = project?.program.getSourceFile(resolve(root, "src/wire/core/request.ts"));
+    if (!project || !source) throw new Error("src/wire/core/request.ts is not in the project of tsconfig.build.json.");
     const found = new Map<string, readonly string[]>();
     const visit = (node: Node, path: string): void => {
       node.forEachChild((child) => {

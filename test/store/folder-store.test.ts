@@ -4,7 +4,7 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openFolderStore } from "../../src/kv/folder-store.ts";
+import { openFolderStore } from "../../src/serve/kv/folder-store.ts";
 
 const roomy = { maxCount: 1e6, maxBytes: 1e10, maxAgeMs: 1e9 };
 
@@ -139,7 +139,7 @@ for (let round = 0; ; round++) {
 
 /** The last round of each key whose write was done when the process was killed, after so many writes. */
 async function writeUntilKilled(folder: string, killAfter: number): Promise<{ finished: ReadonlyMap<number, number> }> {
-  const module = resolve("dist/kv/folder-store.js");
+  const module = resolve("dist/serve/kv/folder-store.js");
   const child = spawn(process.execPath, ["--input-type=module", "-e", writer, module, folder], {
     stdio: ["ignore", "pipe", "inherit"],
   });

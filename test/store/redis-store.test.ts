@@ -1,8 +1,8 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openStore } from "../../src/kv/open.ts";
-import type { Store } from "../../src/kv/store.ts";
+import { openStore } from "../../src/serve/kv/open.ts";
+import type { Store } from "../../src/serve/kv/store.ts";
 import { freePort, redisCommand, startRedis } from "../support/redis-server.ts";
 import { until } from "../support/scripted-engine.ts";
 

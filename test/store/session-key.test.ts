@@ -5,14 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openTurnKey } from "../../src/app/open-turn-key.ts";
-import { nodeRuntime } from "../../src/app/runtime.ts";
-import { ConfigError } from "../../src/config/config-error.ts";
-import type { TruewireConfig } from "../../src/config/config.ts";
-import { parseConfig } from "../../src/config/schema.ts";
-import { openSecret } from "../../src/kv/open.ts";
-import { silentLog } from "../../src/server/log.ts";
-import { sourceId, turnKeyOf } from "../../src/server/turn-key.ts";
+import { openTurnKey } from "../../src/serve/app/open-turn-key.ts";
+import { nodeRuntime } from "../../src/serve/app/runtime.ts";
+import { ConfigError } from "../../src/serve/config/config-error.ts";
+import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import { parseConfig } from "../../src/serve/config/schema.ts";
+import { openSecret } from "../../src/serve/kv/open.ts";
+import { silentLog } from "../../src/serve/server/log.ts";
+import { sourceId, turnKeyOf } from "../../src/serve/server/turn-key.ts";
 import { builtMain } from "../support/serve.ts";
 import { freePort, redisCommand, startRedis } from "../support/redis-server.ts";
 
@@ -76,7 +76,7 @@ test("a store whose key cannot be read is an error that says what to do, without
 // Processes that start together each wrote a key of their own: values that one had sealed were damaged to the others after a restart.
 test("processes that start at the same time get the key of one, whole", async () => {
   const path = join(fresh(), "truewire.key");
-  const module = pathToFileURL(join(builtMain, "../../kv/secret-file.js")).href;
+  const module = pathToFileURL(join(builtMain, "../../serve/kv/secret-file.js")).href;
   const script = `const { openSecretFile } = await import(${JSON.stringify(module)});
     process.stdin.once("data", async () => {
       const all = await Promise.all(Array.from({ length: 20 }, (_, at) => openSecretFile(${JSON.stringify(path)}, process.pid + "-" + at + "x".repeat(40))));

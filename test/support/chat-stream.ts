@@ -1,7 +1,7 @@
-import type { GenerationEvent } from "../../src/core/events.ts";
-import { ChatStreamWriter } from "../../src/apis/chat/write-stream.ts";
-import type { ChoicesContext, RequestedAnswer } from "../../src/apis/choices-answer.ts";
-import type { Profile } from "../../src/apis/profile.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import { ChatStreamWriter } from "../../src/wire/apis/chat/write-stream.ts";
+import type { ChoicesContext, RequestedAnswer } from "../../src/wire/apis/choices-answer.ts";
+import type { Profile } from "../../src/wire/apis/profile.ts";
 
 const plain: RequestedAnswer = {
   stream: true,

@@ -1,7 +1,7 @@
-import type { Format, Reasoning } from "../../src/formats/format.ts";
-import { type ParsedText, type ParseJob, parseMessage } from "../../src/formats/parse-job.ts";
-import { isObject, type JsonObject } from "../../src/core/json.ts";
-import { readJob } from "../../src/cli/parse-action.ts";
+import type { Format, Reasoning } from "../../src/text/formats/format.ts";
+import { type ParsedText, type ParseJob, parseMessage } from "../../src/text/formats/parse-job.ts";
+import { isObject, type JsonObject } from "../../src/wire/core/json.ts";
+import { readJob } from "../../src/serve/cli/parse-action.ts";
 
 /**
  * Reads a test vector as a job of `truewire parse --jsonl`, including the switches that other servers' own tests have in `params`:

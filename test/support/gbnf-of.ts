@@ -1,8 +1,8 @@
-import type { JsonSchema } from "../../src/core/message.ts";
-import type { GrammarExpression } from "../../src/formats/grammar/expression.ts";
-import { Grammar, GrammarError } from "../../src/formats/grammar/grammar.ts";
-import { SchemaError, type SchemaGap } from "../../src/formats/grammar/grammar-errors.ts";
-import { schemaAnswer } from "../../src/formats/grammar/call-grammar.ts";
+import type { JsonSchema } from "../../src/wire/core/message.ts";
+import type { GrammarExpression } from "../../src/text/formats/grammar/expression.ts";
+import { Grammar, GrammarError } from "../../src/text/formats/grammar/grammar.ts";
+import { SchemaError, type SchemaGap } from "../../src/text/formats/grammar/grammar-errors.ts";
+import { schemaAnswer } from "../../src/text/formats/grammar/call-grammar.ts";
 
 /** The GBNF of an expression without rules of its own. */
 export function gbnfOf(expression: GrammarExpression): string {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import type { ChoiceEvent, FinishReason, GenerationEvent, TokenLogprob, Usage } from "../../src/core/events.ts";
-import type { ReasoningState } from "../../src/core/turn-state.ts";
+import type { ChoiceEvent, FinishReason, GenerationEvent, TokenLogprob, Usage } from "../../src/wire/core/events.ts";
+import type { ReasoningState } from "../../src/wire/core/turn-state.ts";
 
 /** What a legal generation may have; all of it by default. */
 export interface LegalOptions {

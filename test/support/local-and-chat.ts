@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { startScripted, type ScriptedServer } from "../upstream/scripted-server.ts";
 import { startTruewire } from "./serve.ts";

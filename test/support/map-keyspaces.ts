@@ -1,4 +1,4 @@
-import type { Assembled, Keyspace } from "../../src/apis/port-state.ts";
+import type { Assembled, Keyspace } from "../../src/wire/apis/port-state.ts";
 
 /** The texts of one client, in a map. */
 export class MapKeyspace implements Keyspace {

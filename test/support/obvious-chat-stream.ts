@@ -1,6 +1,12 @@
-import type { FinishReason, GenerationEvent, TokenAlternative, TokenLogprob, Usage } from "../../src/core/events.ts";
-import type { ChoicesContext } from "../../src/apis/choices-answer.ts";
-import type { Profile } from "../../src/apis/profile.ts";
+import type {
+  FinishReason,
+  GenerationEvent,
+  TokenAlternative,
+  TokenLogprob,
+  Usage,
+} from "../../src/wire/core/events.ts";
+import type { ChoicesContext } from "../../src/wire/apis/choices-answer.ts";
+import type { Profile } from "../../src/wire/apis/profile.ts";
 
 /**
  * The obvious encoder of a chat stream: an object a chunk, JSON.stringify, and no cleverness; the oracle of the writer. Only the

@@ -1,10 +1,10 @@
-import type { GenerationEvent } from "../../src/core/events.ts";
-import type { AnswerContext } from "../../src/apis/port.ts";
-import type { Profile } from "../../src/apis/profile.ts";
-import { readResponsesRequest } from "../../src/apis/responses/request.ts";
-import type { ResponseOptions } from "../../src/apis/responses/request-schema.ts";
-import { ResponseObject } from "../../src/apis/responses/response-object.ts";
-import { ResponseStreamWriter } from "../../src/apis/responses/stream-writer.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import type { AnswerContext } from "../../src/wire/apis/port.ts";
+import type { Profile } from "../../src/wire/apis/profile.ts";
+import { readResponsesRequest } from "../../src/wire/apis/responses/request.ts";
+import type { ResponseOptions } from "../../src/wire/apis/responses/request-schema.ts";
+import { ResponseObject } from "../../src/wire/apis/responses/response-object.ts";
+import { ResponseStreamWriter } from "../../src/wire/apis/responses/stream-writer.ts";
 
 /** One event of a response's stream, as a client reads it. */
 export interface ResponseEvent {

@@ -1,4 +1,4 @@
-import { cancellable } from "../../src/core/cancellable.ts";
+import { cancellable } from "../../src/wire/core/cancellable.ts";
 import type {
   Engine,
   EngineAnswer,
@@ -7,10 +7,10 @@ import type {
   ModelInfo,
   QuestionHandlers,
   QuestionKind,
-} from "../../src/core/engine.ts";
-import type { EndEvent, FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../src/core/events.ts";
-import { kindOfStatus } from "../../src/core/failure.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+} from "../../src/wire/core/engine.ts";
+import type { EndEvent, FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../src/wire/core/events.ts";
+import { kindOfStatus } from "../../src/wire/core/failure.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { waitMs } from "./hang.ts";
 
 export type Batch = readonly GenerationEvent[];

@@ -1,8 +1,8 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import type { ProgramMessage, ProgramTool } from "../../src/apis/chat/request-types.ts";
-import type { ProgramEvent } from "../../src/apis/chat/program.ts";
+import type { ProgramMessage, ProgramTool } from "../../src/wire/apis/chat/request-types.ts";
+import type { ProgramEvent } from "../../src/wire/apis/chat/program.ts";
 import { startTruewire } from "./serve.ts";
 import type { RunningTruewire } from "./serve.ts";
 

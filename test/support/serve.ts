@@ -3,7 +3,7 @@ import type { ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { DiscoveryOptions } from "../../src/cli/serve-action.ts";
+import type { DiscoveryOptions } from "../../src/serve/cli/serve-action.ts";
 import { waitMs } from "./hang.ts";
 
 /** The built command line; `TRUEWIRE_DIST` names another build than `npm run build`'s. */

@@ -3,11 +3,11 @@ import { createSecureServer } from "node:http2";
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { Agent, fetch as undiciFetch } from "undici";
-import type { TruewireConfig } from "../../src/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/config.ts";
 import { createHandler } from "../../src/server.ts";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { selfSigned } from "./certificate.ts";
-import type { Engine } from "../../src/core/engine.ts";
+import type { Engine } from "../../src/wire/core/engine.ts";
 import { waitMs } from "./hang.ts";
 
 /** The API as a test reaches it, whatever carries it. */

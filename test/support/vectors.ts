@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { jobOfLine, parseLine } from "./foreign-switches.ts";
-import type { ParseJob, ParsedText } from "../../src/formats/parse-job.ts";
+import type { ParseJob, ParsedText } from "../../src/text/formats/parse-job.ts";
 
 /** A raw text of a model with the message that it must become, from the tests of another server. */
 export interface Vector {

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
-import { PythonTemplate } from "../../src/templates/jinja/python-template.ts";
-import { guardedTokens } from "../../src/templates/user-text.ts";
-import { UserText } from "../../src/templates/user-text.ts";
+import { PythonTemplate } from "../../src/text/templates/jinja/python-template.ts";
+import { guardedTokens } from "../../src/text/templates/user-text.ts";
+import { UserText } from "../../src/text/templates/user-text.ts";
 import { askJinja, hasJinja, type JinjaResult } from "./ask-jinja.ts";
 
 // Published templates over conversations of every kind, held against Python's own Jinja. Where Python fails and this does not, that

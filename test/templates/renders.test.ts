@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { readChatRequest } from "../../src/apis/chat/request.ts";
-import { ChatTemplate } from "../../src/templates/chat-template.ts";
+import { readChatRequest } from "../../src/wire/apis/chat/request.ts";
+import { ChatTemplate } from "../../src/text/templates/chat-template.ts";
 
 // llama.cpp's own renders of published templates: the same bytes must come out, except for those waived by name and reason.
 

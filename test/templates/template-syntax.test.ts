@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
-import { parseTemplate } from "../../src/templates/jinja/parse-template.ts";
-import { TemplateSyntaxError } from "../../src/templates/jinja/tokenize.ts";
+import { parseTemplate } from "../../src/text/templates/jinja/parse-template.ts";
+import { TemplateSyntaxError } from "../../src/text/templates/jinja/tokenize.ts";
 import { askJinja, hasJinja, type JinjaResult } from "./ask-jinja.ts";
 
 // Published templates with something in them changed: each is parsed, or refused with one kind of error that says where. Where

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Message, Tool } from "../../src/core/message.ts";
-import { ChatTemplate } from "../../src/templates/chat-template.ts";
-import type { RenderedPrompt } from "../../src/templates/rendered-prompt.ts";
+import type { Message, Tool } from "../../src/wire/core/message.ts";
+import { ChatTemplate } from "../../src/text/templates/chat-template.ts";
+import type { RenderedPrompt } from "../../src/text/templates/rendered-prompt.ts";
 
 // Whatever a client writes, in whatever place, no published template makes a special token of it; and the prompt
 // reads as if nothing had been marked.

@@ -2,7 +2,7 @@ import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { serveFixture, type FixtureServer } from "../support/fixture-server.ts";
 
 // Nobody could know the ids that logit_bias takes: there was no way to ask for them.

@@ -1,6 +1,6 @@
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { serveFixture, type FixtureServer } from "../support/fixture-server.ts";
 import { startScripted } from "../upstream/scripted-server.ts";
 

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { startGateway } from "./gateway.ts";
 import { startAnthropic } from "../doubles/anthropic.ts";
 import { startChat } from "../doubles/chat-server.ts";

@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import { createServer } from "../../src/app/create-server.ts";
-import type { Engine } from "../../src/core/engine.ts";
-import type { ModelEntry } from "../../src/config/config.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { Engine } from "../../src/wire/core/engine.ts";
+import type { ModelEntry } from "../../src/serve/config/config.ts";
 import { newest } from "../inspect/support.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
 import { ask, startGateway } from "./gateway.ts";

@@ -1,10 +1,10 @@
 import OpenAI from "openai";
 import type { ChatCompletion } from "openai/resources/chat/completions";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import { exact, lean } from "../../src/apis/profile.ts";
-import { repairCapture } from "../../src/check/repair.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import { exact, lean } from "../../src/wire/apis/profile.ts";
+import { repairCapture } from "../../src/judge/check/repair.ts";
 import { captureOf, doubles, startDoubles } from "./double-server.ts";
 import type { Double, DoubleServer } from "./double-server.ts";
 import { strictMessage } from "./strict-client.ts";

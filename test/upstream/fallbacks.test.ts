@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { describe, expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
-import type { ModelEntry } from "../../src/config/config.ts";
-import type { FallbackReason } from "../../src/core/failure.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { ModelEntry } from "../../src/serve/config/config.ts";
+import type { FallbackReason } from "../../src/wire/core/failure.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
 import { keyOf } from "../keys/support.ts";
 import { event, role, say, startScripted } from "./scripted-server.ts";

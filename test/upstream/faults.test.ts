@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { ask, post, startGateway } from "./gateway.ts";
 import { bodyOf, done, event, finish, role, say, startScripted } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";

@@ -3,9 +3,9 @@ import { openTransport as openFetch } from "../../src/engines/upstream/fetch-tra
 import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
 import type { UpstreamOptions } from "../../src/engines/upstream/options.ts";
 import { openTransport as openUndici } from "../../src/engines/upstream/undici-transport.ts";
-import type { Engine } from "../../src/core/engine.ts";
-import type { GenerationEvent } from "../../src/core/events.ts";
-import { readChatRequest } from "../../src/apis/chat/request.ts";
+import type { Engine } from "../../src/wire/core/engine.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
+import { readChatRequest } from "../../src/wire/apis/chat/request.ts";
 import { event, finish, role, startScripted } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
 

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { MarkerReader } from "../../src/formats/marker-reader.ts";
-import type { Format } from "../../src/formats/format.ts";
-import { parseMessage } from "../../src/formats/parse-job.ts";
-import { Accumulator } from "../../src/core/accumulate.ts";
-import type { Tool } from "../../src/core/message.ts";
+import { MarkerReader } from "../../src/text/formats/marker-reader.ts";
+import type { Format } from "../../src/text/formats/format.ts";
+import { parseMessage } from "../../src/text/formats/parse-job.ts";
+import { Accumulator } from "../../src/wire/core/accumulate.ts";
+import type { Tool } from "../../src/wire/core/message.ts";
 import { jobOf, readVectors } from "../support/vectors.ts";
 
 // `toolFormat: auto` against the raw model texts of all families: where a marker of its format stands in a text, the calls that the

@@ -1,6 +1,6 @@
-import type { ModelEntry } from "../../src/config/config.ts";
-import { createServer } from "../../src/app/create-server.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { ModelEntry } from "../../src/serve/config/config.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 
 type UpstreamEntry = Extract<ModelEntry, { kind: "upstream" }>;
 

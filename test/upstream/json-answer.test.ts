@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { createServer, type TruewireServer } from "../../src/app/create-server.ts";
+import { createServer, type TruewireServer } from "../../src/serve/app/create-server.ts";
 import { startGateway } from "./gateway.ts";
 import { bodyOf, done, event, finish, role, startScripted } from "./scripted-server.ts";
 

@@ -1,12 +1,12 @@
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import type { TruewireServer } from "../../src/app/create-server.ts";
-import { sourcePorts } from "../../src/apis/ports.ts";
-import { readChatRequest } from "../../src/apis/chat/request.ts";
-import { readMessageRequest } from "../../src/apis/messages/request.ts";
-import { readResponsesRequest } from "../../src/apis/responses/request.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import { sourcePorts } from "../../src/wire/apis/ports.ts";
+import { readChatRequest } from "../../src/wire/apis/chat/request.ts";
+import { readMessageRequest } from "../../src/wire/apis/messages/request.ts";
+import { readResponsesRequest } from "../../src/wire/apis/responses/request.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { startGateway } from "./gateway.ts";
 import { startScripted } from "./scripted-server.ts";
 import { listOf, objectOf, startChat } from "../doubles/chat-server.ts";

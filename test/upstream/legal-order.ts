@@ -1,6 +1,6 @@
-import type { GenerationEvent } from "../../src/core/events.ts";
+import type { GenerationEvent } from "../../src/wire/core/events.ts";
 
-/** What is wrong with the order of these events, by the rules in src/core/events.ts; null when nothing is. */
+/** What is wrong with the order of these events, by the rules in src/wire/core/events.ts; null when nothing is. */
 export function orderViolation(events: readonly GenerationEvent[]): string | null {
   const choices = new Map<number, { calls: number; open: number | null; finished: boolean }>();
   for (const [at, event] of events.entries()) {

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { FailureError } from "../../src/core/failure.ts";
-import type { Message } from "../../src/core/message.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
-import { contextFor, contextSize } from "../../src/apis/ollama/context.ts";
-import { ollamaChatRequest, ollamaGenerateRequest } from "../../src/apis/ollama/request-schema.ts";
-import { ollamaSource, ollamaTextSource } from "../../src/apis/ollama/send.ts";
+import { FailureError } from "../../src/wire/core/failure.ts";
+import type { Message } from "../../src/wire/core/message.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
+import { contextFor, contextSize } from "../../src/wire/apis/ollama/context.ts";
+import { ollamaChatRequest, ollamaGenerateRequest } from "../../src/wire/apis/ollama/request-schema.ts";
+import { ollamaSource, ollamaTextSource } from "../../src/wire/apis/ollama/send.ts";
 import { checkGo, goRequests, optionRefusal } from "../doubles/ollama-json.ts";
 
 /*

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { closeAfterTest } from "../support/close-after-test.ts";
 import { startOllama } from "../doubles/ollama-api.ts";
 import type { OllamaDouble, OllamaDoubleOptions, SeenPrompt } from "../doubles/ollama-api.ts";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { startGateway } from "./gateway.ts";
 import { until } from "../support/scripted-engine.ts";
 

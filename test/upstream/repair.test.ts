@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { exact, lean } from "../../src/apis/profile.ts";
-import { repairCapture } from "../../src/check/repair.ts";
-import { answerId } from "../../src/apis/ids.ts";
+import { exact, lean } from "../../src/wire/apis/profile.ts";
+import { repairCapture } from "../../src/judge/check/repair.ts";
+import { answerId } from "../../src/wire/apis/ids.ts";
 import { builtMain } from "../support/serve.ts";
 import { waitMs } from "../support/hang.ts";
 

@@ -5,7 +5,7 @@ import { closeAfterTest } from "../support/close-after-test.ts";
 import { ask, startGateway } from "./gateway.ts";
 import { openTransport } from "../../src/engines/upstream/undici-transport.ts";
 import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
-import type { GenerationRequest } from "../../src/core/request.ts";
+import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { until } from "../support/scripted-engine.ts";
 
 async function replicas(count: number): Promise<CachingServer[]> {

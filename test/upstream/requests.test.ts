@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { startTruewire } from "../support/serve.ts";
 import { chat } from "../support/transports.ts";
 import { ask, startGateway } from "./gateway.ts";

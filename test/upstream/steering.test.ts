@@ -1,11 +1,11 @@
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { responseWriter } from "../support/response-stream.ts";
 import { said, SocketClient } from "../support/response-socket.ts";
 import type { SocketEvent } from "../support/response-socket.ts";
 import { until } from "../support/scripted-engine.ts";
-import { lean } from "../../src/apis/profile.ts";
+import { lean } from "../../src/wire/apis/profile.ts";
 import { startGateway } from "./gateway.ts";
 import { done, event, finish, startScripted } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
-import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { startGateway } from "./gateway.ts";
 import { deepseek } from "../doubles/deepseek.ts";
 import { mistral } from "../doubles/mistral.ts";

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import { createServer } from "../../src/app/create-server.ts";
+import { createServer } from "../../src/serve/app/create-server.ts";
 import { keyOf } from "../keys/support.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
 import { say, startScripted } from "./scripted-server.ts";

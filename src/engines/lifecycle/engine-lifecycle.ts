@@ -1,5 +1,5 @@
-import type { EngineHealth } from "../../core/engine.ts";
-import type { GenerationEnd, GenerationFailure } from "../../core/events.ts";
+import type { EngineHealth } from "../../wire/core/engine.ts";
+import type { GenerationEnd, GenerationFailure } from "../../wire/core/events.ts";
 
 /** The end of a generation that exceeds the grace period, or that begins while the engine closes. */
 export const shuttingDown: Extract<GenerationEnd, { readonly failure: GenerationFailure }> = {

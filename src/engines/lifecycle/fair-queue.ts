@@ -1,5 +1,5 @@
-import type { GenerationFailure } from "../../core/events.ts";
-import type { QueueTier } from "../../core/request.ts";
+import type { GenerationFailure } from "../../wire/core/events.ts";
+import type { QueueTier } from "../../wire/core/request.ts";
 
 /** In the order in which they are served. */
 const tierOrder: readonly QueueTier[] = ["priority", "default", "flex"];

@@ -1,5 +1,5 @@
 import type { ChildProcess } from "node:child_process";
-import { FailureError } from "../../core/failure.ts";
+import { FailureError } from "../../wire/core/failure.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { howItEnded, type ProcessLimits, startLimitedProcess } from "./limited-process.ts";
 

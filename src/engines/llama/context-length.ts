@@ -1,4 +1,4 @@
-import type { GenerationFailure } from "../../core/events.ts";
+import type { GenerationFailure } from "../../wire/core/events.ts";
 
 /** Coding agents send prompts of 3,114 to 41,404 tokens (measured in 2026), so a smaller context is too small for them. */
 const agentTokens = 4096;

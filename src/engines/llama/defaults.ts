@@ -1,4 +1,4 @@
-import type { Sampling } from "../../core/request.ts";
+import type { Sampling } from "../../wire/core/request.ts";
 
 /** Defaults of the configuration. */
 export const defaultSlots = 4;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { GenerationEvent } from "../../core/events.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
 import { Delivery } from "./llama-engine.ts";
 
 const text = (value: string): GenerationEvent => ({ type: "text-delta", choice: 0, text: value });

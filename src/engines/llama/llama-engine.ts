@@ -1,9 +1,16 @@
-import { cancellable } from "../../core/cancellable.ts";
-import type { Engine, EngineAnswer, EngineHealth, EngineQuestion, ModelInfo, QuestionKind } from "../../core/engine.ts";
-import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
-import { FailureError } from "../../core/failure.ts";
-import type { GenerationObserver } from "../../core/generation-observer.ts";
-import type { GenerationRequest } from "../../core/request.ts";
+import { cancellable } from "../../wire/core/cancellable.ts";
+import type {
+  Engine,
+  EngineAnswer,
+  EngineHealth,
+  EngineQuestion,
+  ModelInfo,
+  QuestionKind,
+} from "../../wire/core/engine.ts";
+import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../wire/core/events.ts";
+import { FailureError } from "../../wire/core/failure.ts";
+import type { GenerationObserver } from "../../wire/core/generation-observer.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import {
   defaultLoadTimeoutMs,

@@ -1,5 +1,5 @@
 import { fork, type ChildProcess } from "node:child_process";
-import type { LogListener } from "../../core/generation-observer.ts";
+import type { LogListener } from "../../wire/core/generation-observer.ts";
 import type { EngineLifecycle } from "../lifecycle/engine-lifecycle.ts";
 import { RestartPause } from "../lifecycle/restart-pause.ts";
 import { ModelOpenError } from "./model-open-error.ts";

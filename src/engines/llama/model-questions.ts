@@ -11,10 +11,10 @@ import type {
   SlotState,
   Tokenization,
   TokenizeRequest,
-} from "../../core/engine.ts";
-import type { GenerationFailure, Usage } from "../../core/events.ts";
-import { FailureError } from "../../core/failure.ts";
-import type { GenerationRequest, TextPrompt } from "../../core/request.ts";
+} from "../../wire/core/engine.ts";
+import type { GenerationFailure, Usage } from "../../wire/core/events.ts";
+import { FailureError } from "../../wire/core/failure.ts";
+import type { GenerationRequest, TextPrompt } from "../../wire/core/request.ts";
 import {
   maxTokensPerMessage,
   type ModelAnswer,

@@ -1,7 +1,7 @@
-import type { LogListener } from "../../core/generation-observer.ts";
-import type { Format } from "../../formats/format.ts";
+import type { LogListener } from "../../wire/core/generation-observer.ts";
+import type { Format } from "../../text/formats/format.ts";
 import type { PoolingSetting } from "./file/embedding-plan.ts";
-import type { Sampling } from "../../core/request.ts";
+import type { Sampling } from "../../wire/core/request.ts";
 import type { JobOrigin } from "../lifecycle/limited-jobs.ts";
 import type { KvCacheType } from "./cache-type.ts";
 

@@ -1,14 +1,14 @@
-import type { Format } from "../../formats/format.ts";
-import type { CacheMiss } from "../../core/cache-miss.ts";
-import type { ModelInfo, SlotState, TextToTokenize } from "../../core/engine.ts";
-import type { GenerationEvent, GenerationFailure, Usage } from "../../core/events.ts";
-import type { InspectedPrompt } from "../../core/inspection.ts";
-import type { GenerationRequest } from "../../core/request.ts";
+import type { Format } from "../../text/formats/format.ts";
+import type { CacheMiss } from "../../wire/core/cache-miss.ts";
+import type { ModelInfo, SlotState, TextToTokenize } from "../../wire/core/engine.ts";
+import type { GenerationEvent, GenerationFailure, Usage } from "../../wire/core/events.ts";
+import type { InspectedPrompt } from "../../wire/core/inspection.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 import type { KvCacheType } from "./cache-type.ts";
 import type { PoolingSetting } from "./file/embedding-plan.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
 import type { DraftOptions, GpuSplit, LlamaEngineOptions, LoraAdapter, OpenProgress } from "./options.ts";
-import type { TakenMedia } from "../../core/unreadable-part.ts";
+import type { TakenMedia } from "../../wire/core/unreadable-part.ts";
 
 /**
  * The messages between the server's process and the model's process: JSON over Node's IPC channel. The model's process does all the work.

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import type { ModelAdapter } from "../../core/engine.ts";
+import type { ModelAdapter } from "../../wire/core/engine.ts";
 import type { LoraAdapter } from "./options.ts";
 
 /** A model's adapters for clients: without the paths of their files. */

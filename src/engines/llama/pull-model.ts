@@ -1,5 +1,5 @@
 import { fork } from "node:child_process";
-import type { LogListener } from "../../core/generation-observer.ts";
+import type { LogListener } from "../../wire/core/generation-observer.ts";
 import { ModelOpenError } from "./model-open-error.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
 import type { Downloaded, ModelSource } from "./process/model-file.ts";

@@ -1,5 +1,5 @@
-import type { GenerationFailure } from "../../core/events.ts";
-import { isLong, jsonChunks } from "../../core/json-chunks.ts";
+import type { GenerationFailure } from "../../wire/core/events.ts";
+import { isLong, jsonChunks } from "../../wire/core/json-chunks.ts";
 import type { ModelRequest } from "./protocol.ts";
 
 /** An `AskedOfModel` as JSON; a long one is a generator of chunks, which is written while it is sent. */

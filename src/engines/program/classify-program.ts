@@ -1,6 +1,6 @@
-import type { Engine } from "../../core/engine.ts";
+import type { Engine } from "../../wire/core/engine.ts";
 import { isLanguageModel, languageModelProgram } from "./language-model.ts";
-import type { Program } from "../../apis/chat/program.ts";
+import type { Program } from "../../wire/apis/chat/program.ts";
 
 /** A module's default export. */
 export type LoadedProgram =

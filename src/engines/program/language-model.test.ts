@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { callOptions, isLanguageModel, languageModelProgram } from "./language-model.ts";
-import type { ProgramMessage } from "../../apis/chat/request-types.ts";
-import type { ProgramInput, ProgramItem } from "../../apis/chat/program.ts";
+import type { ProgramMessage } from "../../wire/apis/chat/request-types.ts";
+import type { ProgramInput, ProgramItem } from "../../wire/apis/chat/program.ts";
 
 function inputOf(more: Partial<ProgramInput> = {}): ProgramInput {
   const signal = new AbortController().signal;

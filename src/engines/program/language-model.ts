@@ -1,11 +1,11 @@
-import { CustomInput } from "../../formats/reading/custom-input.ts";
-import { parametersOf, argumentsOfInput } from "../../core/custom-tool.ts";
-import { isObject } from "../../core/json.ts";
-import type { JsonObject } from "../../core/json.ts";
-import type { FinishReason, Usage } from "../../core/events.ts";
-import type { ProgramMessage, ProgramTool } from "../../apis/chat/request-types.ts";
-import type { Program, ProgramEvent, ProgramInput } from "../../apis/chat/program.ts";
-import { unsupportedPart } from "../../core/unreadable-part.ts";
+import { CustomInput } from "../../text/formats/reading/custom-input.ts";
+import { parametersOf, argumentsOfInput } from "../../wire/core/custom-tool.ts";
+import { isObject } from "../../wire/core/json.ts";
+import type { JsonObject } from "../../wire/core/json.ts";
+import type { FinishReason, Usage } from "../../wire/core/events.ts";
+import type { ProgramMessage, ProgramTool } from "../../wire/apis/chat/request-types.ts";
+import type { Program, ProgramEvent, ProgramInput } from "../../wire/apis/chat/program.ts";
+import { unsupportedPart } from "../../wire/core/unreadable-part.ts";
 
 /**
  * The members of an AI SDK language model that are used here: specification versions v2 (ai 5) and v3 (ai 6), which differ in the form of

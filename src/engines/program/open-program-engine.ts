@@ -1,9 +1,9 @@
 import { existsSync, type FSWatcher, watch } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, dirname, extname, resolve } from "node:path";
-import type { LogListener } from "../../core/generation-observer.ts";
-import type { Engine } from "../../core/engine.ts";
-import { type Format, plainText } from "../../formats/format.ts";
+import type { LogListener } from "../../wire/core/generation-observer.ts";
+import type { Engine } from "../../wire/core/engine.ts";
+import { type Format, plainText } from "../../text/formats/format.ts";
 import { ProgramLoadError } from "./classify-program.ts";
 import { ProgramEngine, type ProgramRunner } from "./program-engine.ts";
 import { WorkerPool } from "./worker-pool.ts";

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { accumulate } from "../../core/accumulate.ts";
-import type { GenerationEvent } from "../../core/events.ts";
-import { formatNamed } from "../../formats/known.ts";
-import { plainText } from "../../formats/format.ts";
+import { accumulate } from "../../wire/core/accumulate.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
+import { formatNamed } from "../../text/formats/known.ts";
+import { plainText } from "../../text/formats/format.ts";
 import { OutputReader, type OutputReaderOptions } from "./output-reader.ts";
-import type { ProgramItem } from "../../apis/chat/program.ts";
+import type { ProgramItem } from "../../wire/apis/chat/program.ts";
 
 function eventsOf(items: readonly ProgramItem[], options: Partial<OutputReaderOptions> = {}): GenerationEvent[] {
   let calls = 0;

@@ -1,10 +1,10 @@
-import { isObject } from "../../core/json.ts";
-import { ChoiceAssembler } from "../../core/choice-assembler.ts";
-import type { FinishReason, GenerationEvent, Timings, TokenAlternative, Usage } from "../../core/events.ts";
-import type { Format } from "../../formats/format.ts";
-import { TextReader } from "../../formats/text-reader.ts";
-import type { Tool } from "../../core/message.ts";
-import type { ProgramEvent, ProgramItem, ProgramLogprob, ProgramResult } from "../../apis/chat/program.ts";
+import { isObject } from "../../wire/core/json.ts";
+import { ChoiceAssembler } from "../../wire/core/choice-assembler.ts";
+import type { FinishReason, GenerationEvent, Timings, TokenAlternative, Usage } from "../../wire/core/events.ts";
+import type { Format } from "../../text/formats/format.ts";
+import { TextReader } from "../../text/formats/text-reader.ts";
+import type { Tool } from "../../wire/core/message.ts";
+import type { ProgramEvent, ProgramItem, ProgramLogprob, ProgramResult } from "../../wire/apis/chat/program.ts";
 
 export interface OutputReaderOptions {
   readonly choice: number;

@@ -1,16 +1,16 @@
-import { cancellable } from "../../core/cancellable.ts";
-import type { Engine, EngineHealth, ModelInfo } from "../../core/engine.ts";
-import type { EndEvent, GenerationEvent } from "../../core/events.ts";
-import type { GenerationRequest } from "../../core/request.ts";
+import { cancellable } from "../../wire/core/cancellable.ts";
+import type { Engine, EngineHealth, ModelInfo } from "../../wire/core/engine.ts";
+import type { EndEvent, GenerationEvent } from "../../wire/core/events.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
-import { type Format, plainText } from "../../formats/format.ts";
-import type { LogListener } from "../../core/generation-observer.ts";
-import { toolCallId } from "../../apis/ids.ts";
+import { type Format, plainText } from "../../text/formats/format.ts";
+import type { LogListener } from "../../wire/core/generation-observer.ts";
+import { toolCallId } from "../../wire/apis/ids.ts";
 import { classify, ProgramLoadError } from "./classify-program.ts";
 import type { LanguageModel } from "./language-model.ts";
-import type { Program } from "../../apis/chat/program.ts";
+import type { Program } from "../../wire/apis/chat/program.ts";
 import { runProgram } from "./run-program.ts";
-import { random } from "../../random/random.ts";
+import { random } from "../../wire/random/random.ts";
 
 /** Runs a program in this thread or in worker threads. */
 export interface ProgramRunner {

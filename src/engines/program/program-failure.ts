@@ -1,7 +1,7 @@
-import { isObject } from "../../core/json.ts";
-import type { JsonObject } from "../../core/json.ts";
-import type { EndEvent, GenerationFailure } from "../../core/events.ts";
-import { FailureError, kindOfStatus, loggedError } from "../../core/failure.ts";
+import { isObject } from "../../wire/core/json.ts";
+import type { JsonObject } from "../../wire/core/json.ts";
+import type { EndEvent, GenerationFailure } from "../../wire/core/events.ts";
+import { FailureError, kindOfStatus, loggedError } from "../../wire/core/failure.ts";
 
 export interface FailureOptions {
   /** The id in the answer's headers and in the log. */

@@ -1,4 +1,4 @@
-import type { Program, ProgramOffer } from "../../apis/chat/program.ts";
+import type { Program, ProgramOffer } from "../../wire/apis/chat/program.ts";
 
 /**
  * Returns the program, typed, with the features that it offers beyond text.

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { accumulate } from "../../core/accumulate.ts";
-import type { GenerationEvent } from "../../core/events.ts";
-import { readChatRequest } from "../../apis/chat/request.ts";
-import { readCompletionRequest } from "../../apis/completions/request.ts";
-import type { GenerationRequest } from "../../core/request.ts";
-import { plainText } from "../../formats/format.ts";
-import type { Program, ProgramInput } from "../../apis/chat/program.ts";
+import { accumulate } from "../../wire/core/accumulate.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
+import { readChatRequest } from "../../wire/apis/chat/request.ts";
+import { readCompletionRequest } from "../../wire/apis/completions/request.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
+import { plainText } from "../../text/formats/format.ts";
+import type { Program, ProgramInput } from "../../wire/apis/chat/program.ts";
 import { defineProgram, RequestError } from "./program.ts";
 import { runProgram } from "./run-program.ts";
 

@@ -1,19 +1,19 @@
-import type { GenerationEvent, Usage } from "../../core/events.ts";
-import { invalidRequest } from "../../core/failure.ts";
-import type { FailureError } from "../../core/failure.ts";
-import type { GenerationRequest } from "../../core/request.ts";
-import type { Format } from "../../formats/format.ts";
-import { mergeBatches } from "../../core/merge-batches.ts";
-import { demandsJson, JsonAnswer } from "../../apis/tolerant/json-answer.ts";
-import { type RepairId, sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
-import { unsupportedParameter } from "../../apis/request/refusals.ts";
+import type { GenerationEvent, Usage } from "../../wire/core/events.ts";
+import { invalidRequest } from "../../wire/core/failure.ts";
+import type { FailureError } from "../../wire/core/failure.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
+import type { Format } from "../../text/formats/format.ts";
+import { mergeBatches } from "../../wire/core/merge-batches.ts";
+import { demandsJson, JsonAnswer } from "../../wire/apis/tolerant/json-answer.ts";
+import { type RepairId, sentenceOfRepair } from "../../wire/apis/tolerant/repairs.ts";
+import { unsupportedParameter } from "../../wire/apis/request/refusals.ts";
 import { OutputReader } from "./output-reader.ts";
-import type { ProgramMessage, ProgramTool } from "../../apis/chat/request-types.ts";
-import type { Program, ProgramInput, ProgramItem, ProgramReturn } from "../../apis/chat/program.ts";
+import type { ProgramMessage, ProgramTool } from "../../wire/apis/chat/request-types.ts";
+import type { Program, ProgramInput, ProgramItem, ProgramReturn } from "../../wire/apis/chat/program.ts";
 import { failureEnd } from "./program-failure.ts";
-import { chatMembers } from "../../apis/chat/send.ts";
-import { completionMembers } from "../../apis/completions/send.ts";
-import { writeChatMessages, writeChatTools } from "../../apis/chat/write-messages.ts";
+import { chatMembers } from "../../wire/apis/chat/send.ts";
+import { completionMembers } from "../../wire/apis/completions/send.ts";
+import { writeChatMessages, writeChatTools } from "../../wire/apis/chat/write-messages.ts";
 
 export interface RunOptions {
   /** How to read tool calls and reasoning that the program leaves in its text. */

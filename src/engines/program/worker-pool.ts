@@ -1,10 +1,10 @@
-import type { ModelInfo } from "../../core/engine.ts";
-import type { GenerationEvent } from "../../core/events.ts";
-import type { LogListener } from "../../core/generation-observer.ts";
-import type { GenerationRequest } from "../../core/request.ts";
+import type { ModelInfo } from "../../wire/core/engine.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
+import type { LogListener } from "../../wire/core/generation-observer.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 import { FairQueue } from "../lifecycle/fair-queue.ts";
 import { failureEnd } from "./program-failure.ts";
-import type { Format } from "../../formats/format.ts";
+import type { Format } from "../../text/formats/format.ts";
 import { Worker } from "node:worker_threads";
 import { ProgramLoadError } from "./classify-program.ts";
 

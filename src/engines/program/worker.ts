@@ -1,9 +1,9 @@
 /** The worker thread of a program module: loads it, runs it, sends its events. Started by `worker-pool.ts`. */
 import { parentPort, workerData } from "node:worker_threads";
-import { loggedError } from "../../core/failure.ts";
-import type { GenerationEvent } from "../../core/events.ts";
-import type { GenerationRequest } from "../../core/request.ts";
-import { toolCallId } from "../../apis/ids.ts";
+import { loggedError } from "../../wire/core/failure.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
+import { toolCallId } from "../../wire/apis/ids.ts";
 import type { LoadedProgram } from "./classify-program.ts";
 import { failureEnd } from "./program-failure.ts";
 import { runProgram } from "./run-program.ts";
@@ -11,7 +11,7 @@ import type { FromWorker, ToWorker, WorkerSetup } from "./worker-pool.ts";
 import { extname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { classify, ProgramLoadError } from "./classify-program.ts";
-import { random } from "../../random/random.ts";
+import { random } from "../../wire/random/random.ts";
 
 interface Run {
   readonly abort: AbortController;

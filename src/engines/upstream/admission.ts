@@ -1,5 +1,5 @@
-import type { GenerationFailure } from "../../core/events.ts";
-import type { GenerationRequest } from "../../core/request.ts";
+import type { GenerationFailure } from "../../wire/core/events.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 import { FairQueue, queueFull } from "../lifecycle/fair-queue.ts";
 
 /** The requests of one owner that may wait, by default: as for a local model. */

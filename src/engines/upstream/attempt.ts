@@ -1,11 +1,11 @@
 import type { Dispatcher } from "undici";
-import type { GenerationEnd, GenerationEvent } from "../../core/events.ts";
-import type { AnswerHeaders, ReceivedAnswer } from "../../core/inspection.ts";
-import { OpenList, type Placed } from "../../core/open-list.ts";
-import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
-import type { EventReader } from "../../apis/source-port.ts";
-import { badAnswer } from "../../apis/tolerant/read-failure.ts";
-import { readResponseBody } from "../../apis/tolerant/read-response.ts";
+import type { GenerationEnd, GenerationEvent } from "../../wire/core/events.ts";
+import type { AnswerHeaders, ReceivedAnswer } from "../../wire/core/inspection.ts";
+import { OpenList, type Placed } from "../../wire/core/open-list.ts";
+import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
+import type { EventReader } from "../../wire/apis/source-port.ts";
+import { badAnswer } from "../../wire/apis/tolerant/read-failure.ts";
+import { readResponseBody } from "../../wire/apis/tolerant/read-response.ts";
 import type { UpstreamTarget } from "./targets.ts";
 import { inBackground } from "./transport.ts";
 import type { Decoder, ReceivedHeaders, Unpacker } from "./transport.ts";

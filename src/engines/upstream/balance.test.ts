@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Message } from "../../core/message.ts";
-import type { GenerationRequest } from "../../core/request.ts";
+import type { Message } from "../../wire/core/message.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 import { conversationKey, type LoadedUrl, urlOfConversation } from "./balance.ts";
 
 const user = (content: string): Message => ({ role: "user", content });

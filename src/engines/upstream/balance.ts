@@ -1,7 +1,7 @@
-import { Digest, inPrompt } from "../../apis/cache-diagnosis.ts";
-import { jsonChunks } from "../../core/json-chunks.ts";
-import type { Message } from "../../core/message.ts";
-import type { GenerationRequest } from "../../core/request.ts";
+import { Digest, inPrompt } from "../../wire/apis/cache-diagnosis.ts";
+import { jsonChunks } from "../../wire/core/json-chunks.ts";
+import type { Message } from "../../wire/core/message.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 
 /*
  * Chooses among the URLs of an upstream by the beginning of the prompt: rendezvous hashing with bounded loads. Nothing is stored, so

@@ -1,11 +1,11 @@
-import { digestPrompt, PromptHistory } from "../../apis/prompt-history.ts";
-import type { ComparedPrompt, PromptDigest, ReportedCache } from "../../apis/prompt-history.ts";
-import type { CacheMiss } from "../../core/cache-miss.ts";
-import { estimateTokens } from "../../core/estimate-tokens.ts";
-import type { GenerationEvent } from "../../core/events.ts";
-import { isLong } from "../../core/json-chunks.ts";
-import type { GenerationRequest } from "../../core/request.ts";
-import { runSync } from "../../core/steps.ts";
+import { digestPrompt, PromptHistory } from "../../wire/apis/prompt-history.ts";
+import type { ComparedPrompt, PromptDigest, ReportedCache } from "../../wire/apis/prompt-history.ts";
+import type { CacheMiss } from "../../wire/core/cache-miss.ts";
+import { estimateTokens } from "../../wire/core/estimate-tokens.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
+import { isLong } from "../../wire/core/json-chunks.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
+import { runSync } from "../../wire/core/steps.ts";
 
 /** Prompts up to this many characters are digested in one step, which takes a few milliseconds. */
 const maxSync = 512 * 1024;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { GenerationEvent } from "../../core/events.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
 import { CustomCalls } from "./event-stages.ts";
 
 /** The input and the kind that a client gets, of a call whose arguments arrive in these pieces. */

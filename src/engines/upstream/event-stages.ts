@@ -1,6 +1,6 @@
-import type { Format } from "../../formats/format.ts";
-import { TextReader, unknownToolsWarning } from "../../formats/text-reader.ts";
-import { ChoiceAssembler } from "../../core/choice-assembler.ts";
+import type { Format } from "../../text/formats/format.ts";
+import { TextReader, unknownToolsWarning } from "../../text/formats/text-reader.ts";
+import { ChoiceAssembler } from "../../wire/core/choice-assembler.ts";
 import type {
   ExtraEvent,
   FinishEvent,
@@ -9,18 +9,18 @@ import type {
   TextDeltaEvent,
   TokenLogprob,
   Usage,
-} from "../../core/events.ts";
-import type { Tool } from "../../core/message.ts";
-import type { GenerationRequest } from "../../core/request.ts";
-import { callsWithoutCall } from "../../apis/tolerant/read-failure.ts";
-import { JsonAnswer } from "../../apis/tolerant/json-answer.ts";
-import { type RepairId, sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
-import { MarkerReader } from "../../formats/marker-reader.ts";
-import { CustomInput } from "../../formats/reading/custom-input.ts";
-import { cancellable } from "../../core/cancellable.ts";
-import { mergeBatches } from "../../core/merge-batches.ts";
-import { findTruncation, truncationFailure, type TruncationMode } from "../../apis/adapt/truncation.ts";
-import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
+} from "../../wire/core/events.ts";
+import type { Tool } from "../../wire/core/message.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
+import { callsWithoutCall } from "../../wire/apis/tolerant/read-failure.ts";
+import { JsonAnswer } from "../../wire/apis/tolerant/json-answer.ts";
+import { type RepairId, sentenceOfRepair } from "../../wire/apis/tolerant/repairs.ts";
+import { MarkerReader } from "../../text/formats/marker-reader.ts";
+import { CustomInput } from "../../text/formats/reading/custom-input.ts";
+import { cancellable } from "../../wire/core/cancellable.ts";
+import { mergeBatches } from "../../wire/core/merge-batches.ts";
+import { findTruncation, truncationFailure, type TruncationMode } from "../../wire/apis/adapt/truncation.ts";
+import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 import type { GenerationStream } from "./generation-stream.ts";
 import { withWarnings } from "./judged-answer.ts";
 

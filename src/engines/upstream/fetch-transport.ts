@@ -1,5 +1,5 @@
 import type { Dispatcher } from "undici";
-import { streamChunks } from "../../apis/sse/stream-chunks.ts";
+import { streamChunks } from "../../wire/apis/sse/stream-chunks.ts";
 import type { UpstreamOptions } from "./options.ts";
 import type { Transport, TransportRequest } from "./transport.ts";
 

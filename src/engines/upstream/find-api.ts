@@ -1,6 +1,6 @@
-import type { SourceApi } from "../../apis/source-port.ts";
-import { isObject, type JsonObject } from "../../core/json.ts";
-import { sourcePorts } from "../../apis/ports.ts";
+import type { SourceApi } from "../../wire/apis/source-port.ts";
+import { isObject, type JsonObject } from "../../wire/core/json.ts";
+import { sourcePorts } from "../../wire/apis/ports.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { UpstreamTarget } from "./targets.ts";
 import { type OpenTransport, readBody } from "./transport.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { unfitParts } from "../../apis/adapt/fit-media.ts";
-import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
-import type { ContentPart } from "../../core/message.ts";
-import type { GenerationRequest } from "../../core/request.ts";
+import { unfitParts } from "../../wire/apis/adapt/fit-media.ts";
+import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
+import type { ContentPart } from "../../wire/core/message.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 import type { Background } from "./background/background.ts";
 import { fitMedia } from "./fit-media.ts";
 

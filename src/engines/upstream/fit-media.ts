@@ -1,8 +1,8 @@
-import { textOfFile, type UnfitPart, withParts } from "../../apis/adapt/fit-media.ts";
-import type { NoteAdaptation, ServerProfile } from "../../apis/adapt/server-profile.ts";
-import { FailureError, invalidRequest } from "../../core/failure.ts";
-import type { ContentPart, FilePart, ImagePart } from "../../core/message.ts";
-import type { GenerationRequest } from "../../core/request.ts";
+import { textOfFile, type UnfitPart, withParts } from "../../wire/apis/adapt/fit-media.ts";
+import type { NoteAdaptation, ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
+import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
+import type { ContentPart, FilePart, ImagePart } from "../../wire/core/message.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 import type { JobOrigin } from "../lifecycle/limited-jobs.ts";
 import type { Background } from "./background/background.ts";
 

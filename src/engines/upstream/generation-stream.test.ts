@@ -1,9 +1,9 @@
 import { RefusedStates, RequestTurns } from "./request-turns.ts";
 import { EventEmitter, once } from "node:events";
 import { expect, test } from "vitest";
-import { FailureError } from "../../core/failure.ts";
-import type { GenerationEvent } from "../../core/events.ts";
-import { sourcePorts } from "../../apis/ports.ts";
+import { FailureError } from "../../wire/core/failure.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
+import { sourcePorts } from "../../wire/apis/ports.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
 import { type GenerationPlan, GenerationStream, RetryBudget } from "./generation-stream.ts";
 import type { UpstreamTarget } from "./targets.ts";

@@ -1,15 +1,15 @@
-import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
+import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../wire/core/events.ts";
 import type { RequestTurns } from "./request-turns.ts";
-import { FailureError } from "../../core/failure.ts";
-import type { AttemptObserver, ObservedAttempt } from "../../core/generation-observer.ts";
-import type { Placed } from "../../core/open-list.ts";
-import { isVisible } from "../../core/events.ts";
-import { internalError } from "../../apis/failures.ts";
+import { FailureError } from "../../wire/core/failure.ts";
+import type { AttemptObserver, ObservedAttempt } from "../../wire/core/generation-observer.ts";
+import type { Placed } from "../../wire/core/open-list.ts";
+import { isVisible } from "../../wire/core/events.ts";
+import { internalError } from "../../wire/apis/failures.ts";
 import { Attempt } from "./attempt.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import type { TargetSet, UpstreamTarget } from "./targets.ts";
 import { isOutOfFiles, isWorthRepeating } from "./transport-failure.ts";
-import { random } from "../../random/random.ts";
+import { random } from "../../wire/random/random.ts";
 
 export type RefusedLimit = NonNullable<GenerationFailure["answerLimit"]>;
 

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from "node:events";
 import { expect, test } from "vitest";
-import type { GenerationEvent } from "../../core/events.ts";
-import { judgeJson } from "../../formats/check-json.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
+import { judgeJson } from "../../text/formats/check-json.ts";
 import type { Background } from "./background/background.ts";
 import { judgedAnswer } from "./judged-answer.ts";
 

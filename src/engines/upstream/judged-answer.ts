@@ -1,9 +1,9 @@
-import type { LooseSchemas } from "../../apis/adapt/simplify-schema.ts";
-import type { RepairId } from "../../apis/tolerant/repairs.ts";
-import { cancellable } from "../../core/cancellable.ts";
-import { type GenerationEvent, isVisible } from "../../core/events.ts";
-import { isJsonText } from "../../core/json.ts";
-import type { JsonSchema } from "../../core/message.ts";
+import type { LooseSchemas } from "../../wire/apis/adapt/simplify-schema.ts";
+import type { RepairId } from "../../wire/apis/tolerant/repairs.ts";
+import { cancellable } from "../../wire/core/cancellable.ts";
+import { type GenerationEvent, isVisible } from "../../wire/core/events.ts";
+import { isJsonText } from "../../wire/core/json.ts";
+import type { JsonSchema } from "../../wire/core/message.ts";
 import type { Background } from "./background/background.ts";
 import { warningHeaders } from "./attempt.ts";
 

@@ -1,10 +1,10 @@
-import { Digest } from "../../apis/cache-diagnosis.ts";
-import { Accumulator } from "../../core/accumulate.ts";
-import type { GenerationEvent } from "../../core/events.ts";
-import { isObject } from "../../core/json.ts";
-import { assistantParts, type AssistantMessage, type AssistantPart, type Message } from "../../core/message.ts";
-import type { KeptPart, KeptTurn } from "../../core/turn-memory.ts";
-import type { TurnState } from "../../core/turn-state.ts";
+import { Digest } from "../../wire/apis/cache-diagnosis.ts";
+import { Accumulator } from "../../wire/core/accumulate.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
+import { isObject } from "../../wire/core/json.ts";
+import { assistantParts, type AssistantMessage, type AssistantPart, type Message } from "../../wire/core/message.ts";
+import type { KeptPart, KeptTurn } from "../../wire/core/turn-memory.ts";
+import type { TurnState } from "../../wire/core/turn-state.ts";
 import { beginningOf } from "./balance.ts";
 
 /* Turns of the model as the memory keeps them, and as they come back without their states. */

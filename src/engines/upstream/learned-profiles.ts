@@ -1,11 +1,11 @@
-import { learnRefusal, mayTeach } from "../../apis/adapt/learn-refusal.ts";
-import { lessonsIn, mergedProfile, withoutLesson } from "../../apis/adapt/lessons.ts";
-import type { RequestBody, ServerProfile } from "../../apis/adapt/server-profile.ts";
-import type { ServerProfileReport } from "../../core/engine.ts";
-import type { GenerationFailure } from "../../core/events.ts";
-import type { LogListener } from "../../core/generation-observer.ts";
-import { isObject } from "../../core/json.ts";
-import type { GenerationRequest } from "../../core/request.ts";
+import { learnRefusal, mayTeach } from "../../wire/apis/adapt/learn-refusal.ts";
+import { lessonsIn, mergedProfile, withoutLesson } from "../../wire/apis/adapt/lessons.ts";
+import type { RequestBody, ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
+import type { ServerProfileReport } from "../../wire/core/engine.ts";
+import type { GenerationFailure } from "../../wire/core/events.ts";
+import type { LogListener } from "../../wire/core/generation-observer.ts";
+import { isObject } from "../../wire/core/json.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 
 /** What was learned about a model of a server. */
 export interface LearnedProfile {

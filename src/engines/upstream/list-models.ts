@@ -1,8 +1,8 @@
-import type { ModelInfo } from "../../core/engine.ts";
-import { isObject } from "../../core/json.ts";
-import { readModelList } from "../../apis/models/models.ts";
-import type { ListedModel } from "../../apis/models/models.ts";
-import type { SourcePort } from "../../apis/source-port.ts";
+import type { ModelInfo } from "../../wire/core/engine.ts";
+import { isObject } from "../../wire/core/json.ts";
+import { readModelList } from "../../wire/apis/models/models.ts";
+import type { ListedModel } from "../../wire/apis/models/models.ts";
+import type { SourcePort } from "../../wire/apis/source-port.ts";
 import type { UpstreamTarget } from "./targets.ts";
 import { readBody } from "./transport.ts";
 import { isMisconfigured } from "./transport-failure.ts";

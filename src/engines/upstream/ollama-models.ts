@@ -1,7 +1,7 @@
-import { isObject, type JsonObject } from "../../core/json.ts";
-import type { ModelDefaults, ModelInfo } from "../../core/engine.ts";
-import type { GenerationFailure } from "../../core/events.ts";
-import { contextFor, type OllamaModelState } from "../../apis/ollama/context.ts";
+import { isObject, type JsonObject } from "../../wire/core/json.ts";
+import type { ModelDefaults, ModelInfo } from "../../wire/core/engine.ts";
+import type { GenerationFailure } from "../../wire/core/events.ts";
+import { contextFor, type OllamaModelState } from "../../wire/apis/ollama/context.ts";
 import { type ListedUpstreamModel, ModelListError } from "./list-models.ts";
 import type { OllamaOptions } from "./options.ts";
 import type { UpstreamTarget } from "./targets.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { GenerationEvent } from "../../core/events.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
 import { OneCall } from "./event-stages.ts";
 
 // `truewire check` found it in a real llama.cpp's server: `parallel_tool_calls: false` gave an agent two calls. Our double made one.

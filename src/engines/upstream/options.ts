@@ -1,11 +1,11 @@
-import type { TurnMemory } from "../../core/turn-memory.ts";
-import type { LogListener } from "../../core/generation-observer.ts";
-import type { Format } from "../../formats/format.ts";
-import type { SourceApi } from "../../apis/source-port.ts";
-import type { TruncationMode } from "../../apis/adapt/truncation.ts";
+import type { TurnMemory } from "../../wire/core/turn-memory.ts";
+import type { LogListener } from "../../wire/core/generation-observer.ts";
+import type { Format } from "../../text/formats/format.ts";
+import type { SourceApi } from "../../wire/apis/source-port.ts";
+import type { TruncationMode } from "../../wire/apis/adapt/truncation.ts";
 import type { Background } from "./background/background.ts";
 import type { ProfileStore } from "./learned-profiles.ts";
-import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
+import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 
 /** One upstream: a server, or several equivalent ones, whose API is OpenAI's, Anthropic's or nearly. Times are in milliseconds. */
 export interface UpstreamOptions {

@@ -1,29 +1,40 @@
-import type { GenerationEvent } from "../../core/events.ts";
-import type { AdaptationPlace, AnswerHeaders, AnswerReading, Inspection, SentRequest } from "../../core/inspection.ts";
-import { estimateTokens } from "../../core/estimate-tokens.ts";
-import { FailureError } from "../../core/failure.ts";
-import { isLong, jsonChunks } from "../../core/json-chunks.ts";
-import { assistantCalls, type Message, type ToolCall } from "../../core/message.ts";
-import type { TurnStateCounts } from "../../core/generation-observer.ts";
-import type { GenerationRequest } from "../../core/request.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
+import type {
+  AdaptationPlace,
+  AnswerHeaders,
+  AnswerReading,
+  Inspection,
+  SentRequest,
+} from "../../wire/core/inspection.ts";
+import { estimateTokens } from "../../wire/core/estimate-tokens.ts";
+import { FailureError } from "../../wire/core/failure.ts";
+import { isLong, jsonChunks } from "../../wire/core/json-chunks.ts";
+import { assistantCalls, type Message, type ToolCall } from "../../wire/core/message.ts";
+import type { TurnStateCounts } from "../../wire/core/generation-observer.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 import type { RequestTurns } from "./request-turns.ts";
-import { completionsSource } from "../../apis/completions/port.ts";
-import { ollamaTextSource } from "../../apis/ollama/send.ts";
-import { modelOnlyChats } from "../../apis/failures.ts";
-import { toolCallId } from "../../apis/ids.ts";
-import { textOfAdaptation } from "../../apis/adapt/adaptation-names.ts";
-import type { AdaptationName } from "../../apis/adapt/adaptation-names.ts";
-import { notAdapted } from "../../apis/adapt/adaptations.ts";
-import { type UnfitPart, unfitParts } from "../../apis/adapt/fit-media.ts";
-import { overflowFailure } from "../../apis/adapt/truncation.ts";
-import { isOn, type NoteAdaptation, type RequestBody, type ServerProfile } from "../../apis/adapt/server-profile.ts";
-import { isShortToolName, shortToolNames, withToolNames } from "../../apis/adapt/tool-names.ts";
-import { lowerAnswerLimit, setAnswerLimit } from "../../apis/source-port.ts";
-import type { EventReader, SourcePort } from "../../apis/source-port.ts";
-import { demandsJson } from "../../apis/tolerant/json-answer.ts";
-import { readResponseBody } from "../../apis/tolerant/read-response.ts";
-import { unsupportedParameter } from "../../apis/request/refusals.ts";
-import { sourcePorts } from "../../apis/ports.ts";
+import { completionsSource } from "../../wire/apis/completions/port.ts";
+import { ollamaTextSource } from "../../wire/apis/ollama/send.ts";
+import { modelOnlyChats } from "../../wire/apis/failures.ts";
+import { toolCallId } from "../../wire/apis/ids.ts";
+import { textOfAdaptation } from "../../wire/apis/adapt/adaptation-names.ts";
+import type { AdaptationName } from "../../wire/apis/adapt/adaptation-names.ts";
+import { notAdapted } from "../../wire/apis/adapt/adaptations.ts";
+import { type UnfitPart, unfitParts } from "../../wire/apis/adapt/fit-media.ts";
+import { overflowFailure } from "../../wire/apis/adapt/truncation.ts";
+import {
+  isOn,
+  type NoteAdaptation,
+  type RequestBody,
+  type ServerProfile,
+} from "../../wire/apis/adapt/server-profile.ts";
+import { isShortToolName, shortToolNames, withToolNames } from "../../wire/apis/adapt/tool-names.ts";
+import { lowerAnswerLimit, setAnswerLimit } from "../../wire/apis/source-port.ts";
+import type { EventReader, SourcePort } from "../../wire/apis/source-port.ts";
+import { demandsJson } from "../../wire/apis/tolerant/json-answer.ts";
+import { readResponseBody } from "../../wire/apis/tolerant/read-response.ts";
+import { unsupportedParameter } from "../../wire/apis/request/refusals.ts";
+import { sourcePorts } from "../../wire/apis/ports.ts";
 import { addHeaders, type AttemptOptions, Watch } from "./attempt.ts";
 import type { JobOrigin } from "../lifecycle/limited-jobs.ts";
 import type { Background } from "./background/background.ts";
@@ -44,7 +55,7 @@ import type { OllamaModels } from "./ollama-models.ts";
 import type { UpstreamQuestions } from "./questions.ts";
 import { stateSource, type UpstreamTarget } from "./targets.ts";
 import type { RequestLessons, UpstreamProfiles } from "./learned-profiles.ts";
-import { random } from "../../random/random.ts";
+import { random } from "../../wire/random/random.ts";
 
 const defaults = { firstEventMs: 600_000, idleMs: 120_000 };
 /** How long a server may take to count the tokens of a prompt before the prompt is generated from. */

@@ -10,21 +10,21 @@ import type {
   RerankRequest,
   Tokenization,
   TokenizeRequest,
-} from "../../core/engine.ts";
-import type { GenerationEnd, GenerationFailure } from "../../core/events.ts";
-import { FailureError } from "../../core/failure.ts";
-import type { GenerationObserver } from "../../core/generation-observer.ts";
-import type { GenerationRequest } from "../../core/request.ts";
-import { readEmbeddings, writeEmbeddingsRequest } from "../../apis/embeddings/embeddings.ts";
-import { readRanking, writeRerankRequest } from "../../apis/rerank/rerank.ts";
-import type { ServerProfile } from "../../apis/adapt/server-profile.ts";
-import { refusesState } from "../../apis/adapt/state-refusals.ts";
-import { promptTexts } from "../../apis/adapt/truncation.ts";
-import type { SourcePort } from "../../apis/source-port.ts";
-import { badAnswer } from "../../apis/tolerant/read-failure.ts";
-import { RepairLog } from "../../apis/tolerant/repairs.ts";
-import { parseTolerantly } from "../../apis/tolerant/read-response.ts";
-import { readText, readTokens, writeDetokenizeRequest, writeTokenizeRequest } from "../../apis/tokens/tokens.ts";
+} from "../../wire/core/engine.ts";
+import type { GenerationEnd, GenerationFailure } from "../../wire/core/events.ts";
+import { FailureError } from "../../wire/core/failure.ts";
+import type { GenerationObserver } from "../../wire/core/generation-observer.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
+import { readEmbeddings, writeEmbeddingsRequest } from "../../wire/apis/embeddings/embeddings.ts";
+import { readRanking, writeRerankRequest } from "../../wire/apis/rerank/rerank.ts";
+import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
+import { refusesState } from "../../wire/apis/adapt/state-refusals.ts";
+import { promptTexts } from "../../wire/apis/adapt/truncation.ts";
+import type { SourcePort } from "../../wire/apis/source-port.ts";
+import { badAnswer } from "../../wire/apis/tolerant/read-failure.ts";
+import { RepairLog } from "../../wire/apis/tolerant/repairs.ts";
+import { parseTolerantly } from "../../wire/apis/tolerant/read-response.ts";
+import { readText, readTokens, writeDetokenizeRequest, writeTokenizeRequest } from "../../wire/apis/tokens/tokens.ts";
 import type { OllamaModels } from "./ollama-models.ts";
 import type { RequestTurns } from "./request-turns.ts";
 import { stateSource, type TargetSet, type UpstreamTarget } from "./targets.ts";

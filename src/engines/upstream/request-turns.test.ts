@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { GenerationEvent } from "../../core/events.ts";
-import type { AssistantPart, Message } from "../../core/message.ts";
-import type { GenerationRequest } from "../../core/request.ts";
-import type { KeptTurn, TurnMemory } from "../../core/turn-memory.ts";
-import type { CallState, ReasoningState } from "../../core/turn-state.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
+import type { AssistantPart, Message } from "../../wire/core/message.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
+import type { KeptTurn, TurnMemory } from "../../wire/core/turn-memory.ts";
+import type { CallState, ReasoningState } from "../../wire/core/turn-state.ts";
 import { growthOf, maxGrowth } from "../../../test/support/growth.ts";
 import { restoredMessage, TurnCollector } from "./kept-turns.ts";
 import { RefusedStates, RequestTurns } from "./request-turns.ts";

@@ -1,10 +1,10 @@
-import type { AdaptationName } from "../../apis/adapt/adaptation-names.ts";
-import { Digest } from "../../apis/cache-diagnosis.ts";
-import { assistantParts, type AssistantMessage, type AssistantPart, type Message } from "../../core/message.ts";
-import type { TurnStateCounts } from "../../core/generation-observer.ts";
-import type { GenerationRequest } from "../../core/request.ts";
-import type { KeptTurn, TurnMemory } from "../../core/turn-memory.ts";
-import type { TurnState } from "../../core/turn-state.ts";
+import type { AdaptationName } from "../../wire/apis/adapt/adaptation-names.ts";
+import { Digest } from "../../wire/apis/cache-diagnosis.ts";
+import { assistantParts, type AssistantMessage, type AssistantPart, type Message } from "../../wire/core/message.ts";
+import type { TurnStateCounts } from "../../wire/core/generation-observer.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
+import type { KeptTurn, TurnMemory } from "../../wire/core/turn-memory.ts";
+import type { TurnState } from "../../wire/core/turn-state.ts";
 import { ConversationDigest, keysOfMessage, lacksStates, restoredMessage, stateOf, textOf } from "./kept-turns.ts";
 
 /** The maximum number of refused states that are remembered: each is sent again with every request of its conversation. */

@@ -1,12 +1,12 @@
-import { modelFamily } from "../../core/turn-state.ts";
-import { Digest } from "../../apis/cache-diagnosis.ts";
+import { modelFamily } from "../../wire/core/turn-state.ts";
+import { Digest } from "../../wire/apis/cache-diagnosis.ts";
 import { urlOfConversation } from "./balance.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { inBackground } from "./transport.ts";
 import type { OpenTransport, Transport } from "./transport.ts";
-import type { GenerationFailure } from "../../core/events.ts";
-import type { UpstreamUrl } from "../../core/engine.ts";
-import { loggedFailure } from "../../core/failure.ts";
+import type { GenerationFailure } from "../../wire/core/events.ts";
+import type { UpstreamUrl } from "../../wire/core/engine.ts";
+import { loggedFailure } from "../../wire/core/failure.ts";
 import { isUnreachable } from "./transport-failure.ts";
 
 /** After this many failures in a row a target gets no requests, if there are others. */

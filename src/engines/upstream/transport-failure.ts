@@ -1,9 +1,9 @@
-import type { AnswerHeaders } from "../../core/inspection.ts";
-import type { GenerationEnd, GenerationFailure } from "../../core/events.ts";
-import { kindOfStatus } from "../../core/failure.ts";
-import { failureOfText, readFailure } from "../../apis/tolerant/read-failure.ts";
-import type { RepairLog } from "../../apis/tolerant/repairs.ts";
-import { parseTolerantly } from "../../apis/tolerant/read-response.ts";
+import type { AnswerHeaders } from "../../wire/core/inspection.ts";
+import type { GenerationEnd, GenerationFailure } from "../../wire/core/events.ts";
+import { kindOfStatus } from "../../wire/core/failure.ts";
+import { failureOfText, readFailure } from "../../wire/apis/tolerant/read-failure.ts";
+import type { RepairLog } from "../../wire/apis/tolerant/repairs.ts";
+import { parseTolerantly } from "../../wire/apis/tolerant/read-response.ts";
 import type { ReceivedHeaders } from "./transport.ts";
 
 type FailedEnd = Extract<GenerationEnd, { readonly failure: GenerationFailure }>;

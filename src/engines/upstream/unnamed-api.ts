@@ -1,5 +1,5 @@
-import { sourcePorts } from "../../apis/ports.ts";
-import { cancellable } from "../../core/cancellable.ts";
+import { sourcePorts } from "../../wire/apis/ports.ts";
+import { cancellable } from "../../wire/core/cancellable.ts";
 import type {
   Engine,
   EngineAnswer,
@@ -9,11 +9,11 @@ import type {
   QuestionKind,
   ServerProfileReport,
   UpstreamUrl,
-} from "../../core/engine.ts";
-import { canAnswer } from "../../core/engine.ts";
-import { type GenerationEvent, type GenerationFailure, isVisible } from "../../core/events.ts";
-import type { GenerationObserver } from "../../core/generation-observer.ts";
-import type { GenerationRequest } from "../../core/request.ts";
+} from "../../wire/core/engine.ts";
+import { canAnswer } from "../../wire/core/engine.ts";
+import { type GenerationEvent, type GenerationFailure, isVisible } from "../../wire/core/events.ts";
+import type { GenerationObserver } from "../../wire/core/generation-observer.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { shownUrl } from "./targets.ts";
 

@@ -7,19 +7,19 @@ import type {
   QuestionKind,
   ServerProfileReport,
   UpstreamUrl,
-} from "../../core/engine.ts";
-import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
-import type { GenerationObserver } from "../../core/generation-observer.ts";
-import { loggedFailure } from "../../core/failure.ts";
-import type { GenerationRequest } from "../../core/request.ts";
-import type { TurnMemory } from "../../core/turn-memory.ts";
-import { OpenList } from "../../core/open-list.ts";
-import { looseSchemas } from "../../apis/adapt/simplify-schema.ts";
-import { knownServer } from "../../apis/adapt/known-servers.ts";
-import { refusesState } from "../../apis/adapt/state-refusals.ts";
-import { isOn, type ServerProfile } from "../../apis/adapt/server-profile.ts";
-import type { SourcePort } from "../../apis/source-port.ts";
-import { sourcePorts } from "../../apis/ports.ts";
+} from "../../wire/core/engine.ts";
+import type { GenerationEvent, GenerationFailure } from "../../wire/core/events.ts";
+import type { GenerationObserver } from "../../wire/core/generation-observer.ts";
+import { loggedFailure } from "../../wire/core/failure.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
+import type { TurnMemory } from "../../wire/core/turn-memory.ts";
+import { OpenList } from "../../wire/core/open-list.ts";
+import { looseSchemas } from "../../wire/apis/adapt/simplify-schema.ts";
+import { knownServer } from "../../wire/apis/adapt/known-servers.ts";
+import { refusesState } from "../../wire/apis/adapt/state-refusals.ts";
+import { isOn, type ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
+import type { SourcePort } from "../../wire/apis/source-port.ts";
+import { sourcePorts } from "../../wire/apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { Admission } from "./admission.ts";
 import type { AttemptOptions } from "./attempt.ts";

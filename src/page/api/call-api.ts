@@ -1,4 +1,4 @@
-import { isObject } from "../../core/json.ts";
+import { isObject } from "../../wire/core/json.ts";
 
 /** URL of the API of the page's own server, `…/v1/`, including a prefix that a proxy adds: this script is in `…/page/`. */
 export const baseUrl: URL = new URL("../v1/", import.meta.url);

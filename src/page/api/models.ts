@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from "../../core/json.ts";
+import { isObject, type JsonObject } from "../../wire/core/json.ts";
 import { Changing } from "../parts/changing.ts";
 import { callApi, clientKey, messageIn } from "./call-api.ts";
 

@@ -7,10 +7,10 @@ import { CheckedServer } from "./checked-server.ts";
 import { ProbeTable, signs } from "./probe-table.tsx";
 import { JudgeField } from "../judge/judge-field.tsx";
 import { AdminKeyField, ServerProfiles } from "./server-profiles.tsx";
-import { htmlReport, reportTree } from "../../check/report/report-tree.ts";
-import type { HtmlTree } from "../../check/report/report-tree.ts";
-import { jsonReport } from "../../check/report/text-reports.ts";
-import type { Report } from "../../check/report/report.ts";
+import { htmlReport, reportTree } from "../../judge/check/report/report-tree.ts";
+import type { HtmlTree } from "../../judge/check/report/report-tree.ts";
+import { jsonReport } from "../../judge/check/report/text-reports.ts";
+import type { Report } from "../../judge/check/report/report.ts";
 import { saveFile } from "../parts/save-file.ts";
 
 const apis = ["chat", "completions", "responses", "messages", "embeddings", "models"];

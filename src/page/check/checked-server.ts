@@ -1,5 +1,5 @@
-import type { CheckEvent, ShownJudgement, Judgement, Report } from "../../check/report/report.ts";
-import { reportSummary } from "../../check/report/report.ts";
+import type { CheckEvent, ShownJudgement, Judgement, Report } from "../../judge/check/report/report.ts";
+import { reportSummary } from "../../judge/check/report/report.ts";
 import { AdminRefusal, askAdmin, messageIn, readEvents } from "../api/call-api.ts";
 import { announcement, Changing } from "../parts/changing.ts";
 

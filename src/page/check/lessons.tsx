@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { ServerProfileReport } from "../../core/engine.ts";
+import type { ServerProfileReport } from "../../wire/core/engine.ts";
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
 import { announcement } from "../parts/changing.ts";
 

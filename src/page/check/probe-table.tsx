@@ -1,8 +1,8 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { CheckedServer } from "./checked-server.ts";
-import type { ShownJudgement } from "../../check/report/report.ts";
-import type { Severity } from "../../check/rules/rule.ts";
+import type { ShownJudgement } from "../../judge/check/report/report.ts";
+import type { Severity } from "../../judge/check/rules/rule.ts";
 
 interface Row {
   readonly id: string;

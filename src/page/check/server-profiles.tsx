@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { profileEntries } from "../../apis/adapt/server-profile.ts";
-import type { ServerProfileReport } from "../../core/engine.ts";
+import { profileEntries } from "../../wire/apis/adapt/server-profile.ts";
+import type { ServerProfileReport } from "../../wire/core/engine.ts";
 import { adminKey, AdminRefusal, askAdmin } from "../api/call-api.ts";
 import { announcement } from "../parts/changing.ts";
 import { Field } from "../parts/field.tsx";

@@ -1,8 +1,8 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { describeCacheMiss } from "../../core/cache-miss.ts";
-import type { Message, Tool } from "../../core/message.ts";
-import type { InspectedRequest, InspectedRequestList, RequestSummary } from "../../inspect/inspected-request.ts";
+import { describeCacheMiss } from "../../wire/core/cache-miss.ts";
+import type { Message, Tool } from "../../wire/core/message.ts";
+import type { InspectedRequest, InspectedRequestList, RequestSummary } from "../../judge/inspect/inspected-request.ts";
 import { askAdmin } from "../api/call-api.ts";
 import { MessageCard, Parts, ResultView } from "./message-view.tsx";
 import { Miss } from "./prompt-view.tsx";

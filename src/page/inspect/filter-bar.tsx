@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { inspectedOutcomes } from "../../inspect/inspected-request.ts";
-import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import { inspectedOutcomes } from "../../judge/inspect/inspected-request.ts";
+import type { RequestSummary } from "../../judge/inspect/inspected-request.ts";
 import type { Findings } from "./findings.ts";
 import { everything, isNarrowed, matches, namedModels } from "./request-filter.ts";
 import type { RequestFilter } from "./request-filter.ts";

@@ -1,7 +1,7 @@
-import { isWhole } from "../../inspect/inspected-request.ts";
-import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import { isWhole } from "../../judge/inspect/inspected-request.ts";
+import type { RequestSummary } from "../../judge/inspect/inspected-request.ts";
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
-import type { Report } from "../../check/report/report.ts";
+import type { Report } from "../../judge/check/report/report.ts";
 import type { Capture } from "../judge/capture.ts";
 import { judgeAside } from "../judge/judge-aside.ts";
 import { droppedCaptures } from "../judge/read-captures.ts";

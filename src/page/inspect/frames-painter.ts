@@ -1,4 +1,4 @@
-import type { TimedText, TapeContents } from "../../inspect/inspected-request.ts";
+import type { TimedText, TapeContents } from "../../judge/inspect/inspected-request.ts";
 import { appendMarked } from "../judge/mark-painter.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 import { timeInWords } from "./words.ts";

@@ -1,6 +1,6 @@
 import type { ComponentType, VNode } from "preact";
 import { useEffect, useMemo, useState, useRef } from "preact/hooks";
-import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import type { RequestSummary } from "../../judge/inspect/inspected-request.ts";
 import { announcement, useChanges } from "../parts/changing.ts";
 import { ExportButtons, ExportMenu } from "./export-requests.tsx";
 import { FilterBar } from "./filter-bar.tsx";
@@ -12,7 +12,7 @@ import { RequestList, turnsInWords } from "./request-list.tsx";
 import { RequestView, useTab } from "./request-view.tsx";
 import { Search } from "./search.ts";
 import type { SessionProperties } from "./session-view.tsx";
-import { sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
+import { sentenceOfRepair } from "../../wire/apis/tolerant/repairs.ts";
 import { constantRepairs, rowsOf, threadMark, threadsOf, totalsOf } from "./threads.ts";
 import type { ConstantRepairs as ConstantRepairsOf, ListRow } from "./threads.ts";
 import { Field } from "../parts/field.tsx";

@@ -1,5 +1,5 @@
-import { isObject } from "../../core/json.ts";
-import { random } from "../../random/random.ts";
+import { isObject } from "../../wire/core/json.ts";
+import { random } from "../../wire/random/random.ts";
 
 /** The keys from the root to a value. */
 export type JsonPath = readonly (string | number)[];

@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import type { InspectedRequest } from "../../inspect/inspected-request.ts";
+import type { InspectedRequest } from "../../judge/inspect/inspected-request.ts";
 import { JsonTree } from "./json-tree-view.tsx";
 import { jsonIn } from "./json-tree.ts";
 import { wholeText } from "./readable-request.ts";

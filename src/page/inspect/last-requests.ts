@@ -1,4 +1,4 @@
-import type { InspectedRequestList, RequestSummary } from "../../inspect/inspected-request.ts";
+import type { InspectedRequestList, RequestSummary } from "../../judge/inspect/inspected-request.ts";
 import { AdminRefusal, askAdmin, adminKey, readEvents } from "../api/call-api.ts";
 import { Changing } from "../parts/changing.ts";
 

@@ -1,6 +1,6 @@
-import type { InspectedPrompt } from "../../core/inspection.ts";
+import type { InspectedPrompt } from "../../wire/core/inspection.ts";
 import type { Mark } from "../judge/mark-painter.ts";
-import type { ShownRepair, TimedText, TapeContents } from "../../inspect/inspected-request.ts";
+import type { ShownRepair, TimedText, TapeContents } from "../../judge/inspect/inspected-request.ts";
 
 /** What of a prompt is marked, and where what the model had in its cache ends. */
 export interface PromptMarks {

@@ -1,7 +1,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import type { AssistantPart, Content, ContentPart, ToolCall, ToolMessage } from "../../core/message.ts";
-import type { ReasoningState } from "../../core/turn-state.ts";
+import type { AssistantPart, Content, ContentPart, ToolCall, ToolMessage } from "../../wire/core/message.ts";
+import type { ReasoningState } from "../../wire/core/turn-state.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { JsonTree } from "./json-tree-view.tsx";
 import { parseJson } from "./json-tree.ts";

@@ -1,9 +1,9 @@
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { GeneratedChoice, Generation } from "../../core/accumulate.ts";
-import type { HostedTool, Message, Tool } from "../../core/message.ts";
-import type { TurnStateCounts } from "../../core/generation-observer.ts";
-import type { InspectedRequest } from "../../inspect/inspected-request.ts";
+import type { GeneratedChoice, Generation } from "../../wire/core/accumulate.ts";
+import type { HostedTool, Message, Tool } from "../../wire/core/message.ts";
+import type { TurnStateCounts } from "../../wire/core/generation-observer.ts";
+import type { InspectedRequest } from "../../judge/inspect/inspected-request.ts";
 import { readAside } from "../judge/judge-aside.ts";
 import { JsonTree } from "./json-tree-view.tsx";
 import { isShort, jsonIn, jsonText } from "./json-tree.ts";

@@ -1,8 +1,13 @@
 import { promptMarks } from "./marks.ts";
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
-import type { InspectedPrompt } from "../../core/inspection.ts";
-import type { InspectedRequest, ShownCacheMiss, TapeContents, TimedText } from "../../inspect/inspected-request.ts";
+import type { InspectedPrompt } from "../../wire/core/inspection.ts";
+import type {
+  InspectedRequest,
+  ShownCacheMiss,
+  TapeContents,
+  TimedText,
+} from "../../judge/inspect/inspected-request.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 import { MarkedText } from "./marked-text.tsx";
 import { countInWords } from "../parts/count-in-words.ts";

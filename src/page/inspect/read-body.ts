@@ -1,7 +1,7 @@
-import { ports } from "../../apis/ports.ts";
-import { FailureError } from "../../core/failure.ts";
-import { runSync } from "../../core/steps.ts";
-import type { Header } from "../../inspect/inspected-request.ts";
+import { ports } from "../../wire/apis/ports.ts";
+import { FailureError } from "../../wire/core/failure.ts";
+import { runSync } from "../../wire/core/steps.ts";
+import type { Header } from "../../judge/inspect/inspected-request.ts";
 import type { ParsedRequest } from "./readable-request.ts";
 
 /** A request that the server did not parse: it was refused before, or asked for something else than an answer. */

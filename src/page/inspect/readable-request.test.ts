@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Message } from "../../core/message.ts";
+import type { Message } from "../../wire/core/message.ts";
 import { inputText, inputTextsOf, parametersOf, readableMessages, refusedPlace } from "./readable-request.ts";
 
 function calling(...ids: readonly string[]): Message {

@@ -1,9 +1,9 @@
-import { Accumulator } from "../../core/accumulate.ts";
-import type { Generation } from "../../core/accumulate.ts";
-import { isObject, scalarText } from "../../core/json.ts";
-import type { Message, ToolMessage } from "../../core/message.ts";
-import type { GenerationRequest } from "../../core/request.ts";
-import type { InspectedRequest, KeptText, TapeContents, TimedText } from "../../inspect/inspected-request.ts";
+import { Accumulator } from "../../wire/core/accumulate.ts";
+import type { Generation } from "../../wire/core/accumulate.ts";
+import { isObject, scalarText } from "../../wire/core/json.ts";
+import type { Message, ToolMessage } from "../../wire/core/message.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
+import type { InspectedRequest, KeptText, TapeContents, TimedText } from "../../judge/inspect/inspected-request.ts";
 import { isShort, jsonText, parseJson, parsePath } from "./json-tree.ts";
 
 /** A request of any API, as the server parsed it. */

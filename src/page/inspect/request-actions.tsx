@@ -1,7 +1,7 @@
 import type { ComponentType, VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import type { InspectedRequest } from "../../inspect/inspected-request.ts";
-import { recordingOf as captureOfRequest } from "../../inspect/inspected-request.ts";
+import type { InspectedRequest } from "../../judge/inspect/inspected-request.ts";
+import { recordingOf as captureOfRequest } from "../../judge/inspect/inspected-request.ts";
 import { announcement } from "../parts/changing.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Lazy } from "../parts/lazy.tsx";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Message, Tool } from "../../core/message.ts";
+import type { Message, Tool } from "../../wire/core/message.ts";
 import { areReordered, comparePrompts, diffMessages, diffParameters, diffTexts, diffTools } from "./request-diff.ts";
 import type { Change } from "./request-diff.ts";
 import type { ParsedRequest } from "./readable-request.ts";

@@ -1,9 +1,9 @@
 import { diffArrays, diffWordsWithSpace } from "diff";
-import { PromptHistory, digestPrompt } from "../../apis/prompt-history.ts";
-import type { BrokenPrefix } from "../../apis/prompt-history.ts";
-import { isObject } from "../../core/json.ts";
-import type { AssistantPart, ContentPart, Message, Tool } from "../../core/message.ts";
-import { runSync } from "../../core/steps.ts";
+import { PromptHistory, digestPrompt } from "../../wire/apis/prompt-history.ts";
+import type { BrokenPrefix } from "../../wire/apis/prompt-history.ts";
+import { isObject } from "../../wire/core/json.ts";
+import type { AssistantPart, ContentPart, Message, Tool } from "../../wire/core/message.ts";
+import { runSync } from "../../wire/core/steps.ts";
 import { ExactNumber, parsePath, pathText } from "./json-tree.ts";
 import type { ParsedRequest } from "./readable-request.ts";
 

@@ -1,4 +1,4 @@
-import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import type { RequestSummary } from "../../judge/inspect/inspected-request.ts";
 import type { Found } from "./findings.ts";
 import { hasMissedCache, isFailure } from "./threads.ts";
 

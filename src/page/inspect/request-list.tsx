@@ -1,7 +1,7 @@
 import { Fragment } from "preact";
 import type { TargetedKeyboardEvent, VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { RequestSummary, SearchHit, SearchResult } from "../../inspect/inspected-request.ts";
+import type { RequestSummary, SearchHit, SearchResult } from "../../judge/inspect/inspected-request.ts";
 import type { Findings, Found } from "./findings.ts";
 import { hasMissedCache, idOfRow, repairsIn, totalsOf } from "./threads.ts";
 import type { ConstantRepairs, ListRow, RequestThread, ThreadPart } from "./threads.ts";

@@ -1,7 +1,7 @@
 import type { ComponentType, VNode, TargetedKeyboardEvent } from "preact";
 import { useEffect, useMemo, useRef, useState, useId } from "preact/hooks";
-import { isWhole } from "../../inspect/inspected-request.ts";
-import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
+import { isWhole } from "../../judge/inspect/inspected-request.ts";
+import type { InspectedRequest, RequestSummary } from "../../judge/inspect/inspected-request.ts";
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
 import { Lazy } from "../parts/lazy.tsx";
 import { RequestActions } from "./request-actions.tsx";

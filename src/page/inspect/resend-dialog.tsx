@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { InspectedRequest } from "../../inspect/inspected-request.ts";
+import type { InspectedRequest } from "../../judge/inspect/inspected-request.ts";
 import { Field } from "../parts/field.tsx";
 import { useModal } from "../parts/modal.ts";
 import { jsonText, parseJson } from "./json-tree.ts";

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { InspectedRequest } from "../../inspect/inspected-request.ts";
+import type { InspectedRequest } from "../../judge/inspect/inspected-request.ts";
 import { curlOf, curlProblem, editProblem, jsonMistake, ownHeaders, resendProblem } from "./resend.ts";
 
 const url = "http://127.0.0.1:8080/v1/chat/completions";

@@ -1,6 +1,6 @@
-import { findJsonMistake } from "../../core/json-mistake.ts";
-import { runSync } from "../../core/steps.ts";
-import type { Header, InspectedRequest } from "../../inspect/inspected-request.ts";
+import { findJsonMistake } from "../../wire/core/json-mistake.ts";
+import { runSync } from "../../wire/core/steps.ts";
+import type { Header, InspectedRequest } from "../../judge/inspect/inspected-request.ts";
 import { baseUrl, callApi } from "../api/call-api.ts";
 
 /** Headers that the client's connection, library or browser sets. */

@@ -1,4 +1,4 @@
-import type { RequestSummary, SearchEnd, SearchResult } from "../../inspect/inspected-request.ts";
+import type { RequestSummary, SearchEnd, SearchResult } from "../../judge/inspect/inspected-request.ts";
 import { AdminRefusal, askAdmin, readEvents } from "../api/call-api.ts";
 import { Changing } from "../parts/changing.ts";
 

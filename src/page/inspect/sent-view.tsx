@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
-import type { Header, InspectedRequest, KeptText } from "../../inspect/inspected-request.ts";
+import type { Header, InspectedRequest, KeptText } from "../../judge/inspect/inspected-request.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { MarkedText } from "./marked-text.tsx";
 import { countInWords } from "../parts/count-in-words.ts";

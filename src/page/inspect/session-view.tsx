@@ -1,6 +1,6 @@
 import type { TargetedKeyboardEvent, VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import type { RequestSummary } from "../../judge/inspect/inspected-request.ts";
 import { ExportButtons } from "./export-requests.tsx";
 import { numbersOf, partInWords, tokensInWords, turnsInWords } from "./request-list.tsx";
 import { isFailure, partsOf, totalsOf } from "./threads.ts";

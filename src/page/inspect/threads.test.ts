@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import type { RequestSummary } from "../../judge/inspect/inspected-request.ts";
 import { everything, filterIn, matches, namedModels, queryOf } from "./request-filter.ts";
 import { constantRepairs, partsOf, repairsIn, rowsOf, threadsOf, totalsOf } from "./threads.ts";
 

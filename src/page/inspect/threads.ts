@@ -1,4 +1,4 @@
-import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import type { RequestSummary } from "../../judge/inspect/inspected-request.ts";
 
 /** The listed requests of one session or conversation, the newest first. */
 export interface RequestThread {

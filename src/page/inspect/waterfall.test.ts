@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import type { RequestSummary } from "../../judge/inspect/inspected-request.ts";
 import { barsOf, timeAxis } from "./waterfall.ts";
 
 function request(at: number, ms: number, more: Partial<RequestSummary> = {}): RequestSummary {

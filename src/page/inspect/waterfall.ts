@@ -1,4 +1,4 @@
-import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import type { RequestSummary } from "../../judge/inspect/inspected-request.ts";
 
 /** A part of a request's time. "first token": what happens before the first token is not known. "whole": there was no stream. */
 export type PhaseName = "preparing" | "queue" | "prefill" | "first token" | "generation" | "whole" | "other";

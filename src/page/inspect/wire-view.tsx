@@ -7,7 +7,7 @@ import type {
   ShownRepair,
   TapeContents,
   TimedText,
-} from "../../inspect/inspected-request.ts";
+} from "../../judge/inspect/inspected-request.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 import { Body, Headers } from "./sent-view.tsx";
 import { timeInWords } from "./words.ts";

@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { mistakesOf } from "../../check/report/report.ts";
-import type { Evidence, Mistake, Report } from "../../check/report/report.ts";
+import { mistakesOf } from "../../judge/check/report/report.ts";
+import type { Evidence, Mistake, Report } from "../../judge/check/report/report.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import type { JudgedCapture } from "./judging.ts";
 import { paintMarked } from "./mark-painter.ts";

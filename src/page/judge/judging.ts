@@ -1,12 +1,12 @@
-import { judgeAnswer } from "../../check/check-capture.ts";
-import { reportOf } from "../../check/report/report-of.ts";
-import type { Report } from "../../check/report/report.ts";
-import { lean } from "../../apis/profile.ts";
-import { capturedApis } from "../../apis/ordered-capture.ts";
-import { rewrittenCapture } from "../../apis/repair-capture.ts";
-import type { RepairedCapture } from "../../apis/repair-capture.ts";
+import { judgeAnswer } from "../../judge/check/check-capture.ts";
+import { reportOf } from "../../judge/check/report/report-of.ts";
+import type { Report } from "../../judge/check/report/report.ts";
+import { lean } from "../../wire/apis/profile.ts";
+import { capturedApis } from "../../wire/apis/ordered-capture.ts";
+import { rewrittenCapture } from "../../wire/apis/repair-capture.ts";
+import type { RepairedCapture } from "../../wire/apis/repair-capture.ts";
 import type { Capture } from "./capture.ts";
-import { random } from "../../random/random.ts";
+import { random } from "../../wire/random/random.ts";
 
 /** A capture, what the rules say of it, and what Truewire would send in its place. */
 export interface JudgedCapture {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { writeRecording } from "../../capture/recording.ts";
+import { writeRecording } from "../../judge/capture/recording.ts";
 import { droppedCaptures } from "./read-captures.ts";
 
 const sse = 'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\ndata: [DONE]\n\n';

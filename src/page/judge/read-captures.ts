@@ -1,9 +1,9 @@
-import { bodyOf } from "../../capture/captured-exchange.ts";
-import type { CapturedExchange } from "../../capture/captured-exchange.ts";
-import { readHar, readTranscript } from "../../capture/foreign-captures.ts";
-import { readRecording } from "../../capture/recording.ts";
-import { isObject } from "../../core/json.ts";
-import type { JsonObject } from "../../core/json.ts";
+import { bodyOf } from "../../judge/capture/captured-exchange.ts";
+import type { CapturedExchange } from "../../judge/capture/captured-exchange.ts";
+import { readHar, readTranscript } from "../../judge/capture/foreign-captures.ts";
+import { readRecording } from "../../judge/capture/recording.ts";
+import { isObject } from "../../wire/core/json.ts";
+import type { JsonObject } from "../../wire/core/json.ts";
 import type { Capture } from "./capture.ts";
 
 /**
@@ -59,7 +59,7 @@ function ofHead(name: string, text: string): Capture[] | undefined {
   return [{ name, body, status: Number(status), headers: Object.fromEntries(headers) as Record<string, string> }];
 }
 
-/** Source: src/check/report/text-reports.ts. */
+/** Source: src/judge/check/report/text-reports.ts. */
 function ofReport(name: string, { exchanges }: JsonObject): Capture[] | undefined {
   if (!Array.isArray(exchanges)) return undefined;
   return exchanges.filter(isObject).flatMap(({ id, request, response }) => {
@@ -95,7 +95,7 @@ function ofLines(name: string, text: string): Capture[] | undefined {
   return jobs.every((job) => job !== undefined) ? jobs.flat() : undefined;
 }
 
-/** Source: src/server/stream-log.ts: time, the request's id, and the event with its line ends as `\n`. */
+/** Source: src/serve/server/stream-log.ts: time, the request's id, and the event with its line ends as `\n`. */
 function ofStreamLog(file: string, text: string): Capture[] | undefined {
   const bodies = new Map<string, string>();
   for (const line of text.split("\n")) {

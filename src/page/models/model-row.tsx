@@ -1,8 +1,8 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useId, useState } from "preact/hooks";
 import { useModal } from "../parts/modal.ts";
-import type { ServerProfileReport } from "../../core/engine.ts";
-import type { ModelState, PullState, SlotReport } from "../../inspect/model-states.ts";
+import type { ServerProfileReport } from "../../wire/core/engine.ts";
+import type { ModelState, PullState, SlotReport } from "../../judge/inspect/model-states.ts";
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
 import { ProfileTable } from "../check/server-profiles.tsx";
 import type { ModelTask, ServedModels } from "./served-models.ts";

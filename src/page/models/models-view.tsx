@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { ModelState, ModelStates } from "../../inspect/model-states.ts";
+import type { ModelState, ModelStates } from "../../judge/inspect/model-states.ts";
 import { AdminKeyField } from "../check/server-profiles.tsx";
 import { useChanges } from "../parts/changing.ts";
 import { CopyButton } from "../parts/copy-button.tsx";

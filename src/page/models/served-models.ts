@@ -1,5 +1,5 @@
-import type { ModelStates, ModelStatesEvent } from "../../inspect/model-states.ts";
-import { stateAfter } from "../../inspect/model-states.ts";
+import type { ModelStates, ModelStatesEvent } from "../../judge/inspect/model-states.ts";
+import { stateAfter } from "../../judge/inspect/model-states.ts";
 import { AdminRefusal, adminKey, askAdmin, messageIn, readEvents } from "../api/call-api.ts";
 import { announcement, Changing } from "../parts/changing.ts";
 

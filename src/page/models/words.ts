@@ -1,4 +1,4 @@
-import type { ModelState, PullState } from "../../inspect/model-states.ts";
+import type { ModelState, PullState } from "../../judge/inspect/model-states.ts";
 
 /** A number of bytes, as `truewire models list` writes it. */
 export function bytesText(count: number): string {

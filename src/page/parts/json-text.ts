@@ -1,4 +1,4 @@
-import { isJsonText } from "../../core/json.ts";
+import { isJsonText } from "../../wire/core/json.ts";
 
 /** Deeper members and items are not indented further. */
 const maxIndent = 40;

@@ -4,7 +4,7 @@ import type { MarkdownPainter } from "../markdown/markdown-painter.tsx";
 import { Changing, useChanges } from "../parts/changing.ts";
 import { LongText } from "./long-text.tsx";
 import { indentedJson } from "../parts/json-text.ts";
-import { isJsonText } from "../../core/json.ts";
+import { isJsonText } from "../../wire/core/json.ts";
 import type { TextChunk, TextLog } from "./text-log.ts";
 
 const storedName = "truewire-raw-text";

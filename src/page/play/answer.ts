@@ -1,5 +1,5 @@
-import type { FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../core/events.ts";
-import { isObject } from "../../core/json.ts";
+import type { FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../wire/core/events.ts";
+import { isObject } from "../../wire/core/json.ts";
 import { Changing } from "../parts/changing.ts";
 import { TextLog } from "./text-log.ts";
 

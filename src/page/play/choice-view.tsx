@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import type { FinishReason } from "../../core/events.ts";
+import type { FinishReason } from "../../wire/core/events.ts";
 import { useChanges } from "../parts/changing.ts";
 import { indentedJson } from "../parts/json-text.ts";
 import type { Answer, Call, Choice } from "./answer.ts";

@@ -1,5 +1,5 @@
-import { isObject } from "../../core/json.ts";
-import type { JsonObject } from "../../core/json.ts";
+import { isObject } from "../../wire/core/json.ts";
+import type { JsonObject } from "../../wire/core/json.ts";
 import { Answer, Choice } from "./answer.ts";
 import type { ConversationRecord } from "./conversation-store.ts";
 import {

@@ -1,6 +1,6 @@
 import { openDB } from "idb";
 import type { DBSchema, IDBPDatabase } from "idb";
-import { isObject } from "../../core/json.ts";
+import { isObject } from "../../wire/core/json.ts";
 import type { StoredTurn } from "./stored-turn.ts";
 
 /** Storage of the page's own server: other servers may be at other paths of the same origin. */

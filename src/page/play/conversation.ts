@@ -1,4 +1,4 @@
-import { readChatStream } from "../../library/read-stream.ts";
+import { readChatStream } from "../../judge/library/read-stream.ts";
 import { callApi } from "../api/call-api.ts";
 import { announcement, Changing } from "../parts/changing.ts";
 import { Answer } from "./answer.ts";

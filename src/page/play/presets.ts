@@ -1,4 +1,4 @@
-import { isObject } from "../../core/json.ts";
+import { isObject } from "../../wire/core/json.ts";
 import { Changing } from "../parts/changing.ts";
 import {
   type ExampleSettings,

@@ -1,6 +1,6 @@
-import type { TokenAlternative, TokenLogprob, Usage } from "../../core/events.ts";
-import { isObject } from "../../core/json.ts";
-import type { JsonObject } from "../../core/json.ts";
+import type { TokenAlternative, TokenLogprob, Usage } from "../../wire/core/events.ts";
+import { isObject } from "../../wire/core/json.ts";
+import type { JsonObject } from "../../wire/core/json.ts";
 import { Answer, Choice } from "./answer.ts";
 import type { TextChunk, TextLog } from "./text-log.ts";
 import type { AnswerTurn, AttachedFile, RequestOptions, QuestionTurn, Result, ResultsTurn, Turn } from "./turn.ts";

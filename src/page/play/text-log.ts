@@ -1,4 +1,4 @@
-import type { TokenLogprob } from "../../core/events.ts";
+import type { TokenLogprob } from "../../wire/core/events.ts";
 import { Changing } from "../parts/changing.ts";
 
 /** A chunk of text with its tokens; `tokens` is empty if the server sends no logprobs. */

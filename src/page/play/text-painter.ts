@@ -1,4 +1,4 @@
-import type { TokenLogprob } from "../../core/events.ts";
+import type { TokenLogprob } from "../../wire/core/events.ts";
 import type { TextChunk } from "./text-log.ts";
 
 /** A block begins at the first line that begins after this many characters of the previous block, … */

@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
-import type { TokenAlternative, TokenLogprob } from "../../core/events.ts";
+import type { TokenAlternative, TokenLogprob } from "../../wire/core/events.ts";
 import { Changing, useChanges } from "../parts/changing.ts";
 
 /** The tokens under the pointer, and their position on the screen. */

@@ -1,4 +1,4 @@
-import { isObject } from "../../core/json.ts";
+import { isObject } from "../../wire/core/json.ts";
 
 /** A tool as the user entered it. */
 export interface PlayTool {

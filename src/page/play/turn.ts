@@ -1,4 +1,4 @@
-import { textOfFile } from "../../apis/adapt/fit-media.ts";
+import { textOfFile } from "../../wire/apis/adapt/fit-media.ts";
 import type { Answer, Choice } from "./answer.ts";
 import { withSystem } from "./request-body.ts";
 import type { ChatBody, ContentPart, PlayMessage } from "./request-body.ts";

@@ -1,11 +1,11 @@
-import type { Exchange } from "../../../src/check/rules/exchange.ts";
-import { accumulate } from "../../../src/core/accumulate.ts";
-import type { GenerationEvent } from "../../../src/core/events.ts";
-import { invalidRequest } from "../../../src/core/failure.ts";
-import { writeChatResponse } from "../../../src/apis/chat/write-body.ts";
-import { writeCompletionResponse } from "../../../src/apis/completions/write-body.ts";
-import { writeEmbeddings } from "../../../src/apis/embeddings/embeddings.ts";
-import { writeErrorBody } from "../../../src/apis/error-body.ts";
+import type { Exchange } from "../../../src/judge/check/rules/exchange.ts";
+import { accumulate } from "../../../src/wire/core/accumulate.ts";
+import type { GenerationEvent } from "../../../src/wire/core/events.ts";
+import { invalidRequest } from "../../../src/wire/core/failure.ts";
+import { writeChatResponse } from "../../../src/wire/apis/chat/write-body.ts";
+import { writeCompletionResponse } from "../../../src/wire/apis/completions/write-body.ts";
+import { writeEmbeddings } from "../../../src/wire/apis/embeddings/embeddings.ts";
+import { writeErrorBody } from "../../../src/wire/apis/error-body.ts";
 import {
   bodyTooLarge,
   incorrectApiKey,
@@ -16,10 +16,10 @@ import {
   modelDoesNotExist,
   modelNotFound,
   unknownUrl,
-} from "../../../src/apis/failures.ts";
-import { writeModel, writeModelList } from "../../../src/apis/models/models.ts";
-import { exact, lean, type Profile } from "../../../src/apis/profile.ts";
-import { emptyArray, missingParameter } from "../../../src/apis/request/refusals.ts";
+} from "../../../src/wire/apis/failures.ts";
+import { writeModel, writeModelList } from "../../../src/wire/apis/models/models.ts";
+import { exact, lean, type Profile } from "../../../src/wire/apis/profile.ts";
+import { emptyArray, missingParameter } from "../../../src/wire/apis/request/refusals.ts";
 import { between, oneOf, seeded } from "../random.ts";
 import { eventsFor } from "./events.ts";
 import { chatRequest, completionRequest } from "./requests.ts";

@@ -1,5 +1,5 @@
-import type { FinishReason, GenerationEvent, TokenLogprob } from "../../../src/core/events.ts";
-import { toolCallId } from "../../../src/apis/ids.ts";
+import type { FinishReason, GenerationEvent, TokenLogprob } from "../../../src/wire/core/events.ts";
+import { toolCallId } from "../../../src/wire/apis/ids.ts";
 import { between, oneOf } from "../random.ts";
 
 export const words: readonly string[] = [

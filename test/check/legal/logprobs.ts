@@ -1,6 +1,6 @@
-import type { Exchange } from "../../../src/check/rules/exchange.ts";
-import type { GenerationEvent } from "../../../src/core/events.ts";
-import { exact, lean } from "../../../src/apis/profile.ts";
+import type { Exchange } from "../../../src/judge/check/rules/exchange.ts";
+import type { GenerationEvent } from "../../../src/wire/core/events.ts";
+import { exact, lean } from "../../../src/wire/apis/profile.ts";
 import { seeded } from "../random.ts";
 import { writtenBody } from "./body.ts";
 import { writtenStream } from "./stream.ts";

@@ -1,5 +1,5 @@
-import type { GenerationEvent } from "../../../src/core/events.ts";
-import { toolUseId } from "../../../src/apis/messages/ids.ts";
+import type { GenerationEvent } from "../../../src/wire/core/events.ts";
+import { toolUseId } from "../../../src/wire/apis/messages/ids.ts";
 import { between, oneOf } from "../random.ts";
 import { pieces, words } from "./events.ts";
 

@@ -1,8 +1,8 @@
-import type { Exchange } from "../../../src/check/rules/exchange.ts";
-import { accumulate } from "../../../src/core/accumulate.ts";
-import type { GenerationEvent } from "../../../src/core/events.ts";
-import { invalidRequest } from "../../../src/core/failure.ts";
-import { runSync } from "../../../src/core/steps.ts";
+import type { Exchange } from "../../../src/judge/check/rules/exchange.ts";
+import { accumulate } from "../../../src/wire/core/accumulate.ts";
+import type { GenerationEvent } from "../../../src/wire/core/events.ts";
+import { invalidRequest } from "../../../src/wire/core/failure.ts";
+import { runSync } from "../../../src/wire/core/steps.ts";
 import {
   bodyTooLarge,
   incorrectApiKey,
@@ -11,10 +11,10 @@ import {
   missingApiKey,
   modelNotFound,
   unknownUrl,
-} from "../../../src/apis/failures.ts";
-import { messagesPort } from "../../../src/apis/messages/port.ts";
-import type { AnswerContext } from "../../../src/apis/port.ts";
-import { exact, lean, type Profile } from "../../../src/apis/profile.ts";
+} from "../../../src/wire/apis/failures.ts";
+import { messagesPort } from "../../../src/wire/apis/messages/port.ts";
+import type { AnswerContext } from "../../../src/wire/apis/port.ts";
+import { exact, lean, type Profile } from "../../../src/wire/apis/profile.ts";
 import { between, oneOf, seeded } from "../random.ts";
 import { batches } from "./events.ts";
 import { messageEventsFor, messageRequest } from "./message-events.ts";

@@ -1,13 +1,13 @@
-import { runSync } from "../../../src/core/steps.ts";
-import { accumulate } from "../../../src/core/accumulate.ts";
-import type { GenerationEvent } from "../../../src/core/events.ts";
-import type { Exchange } from "../../../src/check/rules/exchange.ts";
-import { invalidRequest } from "../../../src/core/failure.ts";
-import { exact, lean } from "../../../src/apis/profile.ts";
-import { ollamaChatPort, ollamaErrorFormat, ollamaGeneratePort } from "../../../src/apis/ollama/port.ts";
-import { writeOllamaProcesses, writeOllamaShow, writeOllamaTags } from "../../../src/apis/ollama/models.ts";
-import { writeOllamaEmbed } from "../../../src/apis/ollama/embed.ts";
-import { modelNotFound } from "../../../src/apis/failures.ts";
+import { runSync } from "../../../src/wire/core/steps.ts";
+import { accumulate } from "../../../src/wire/core/accumulate.ts";
+import type { GenerationEvent } from "../../../src/wire/core/events.ts";
+import type { Exchange } from "../../../src/judge/check/rules/exchange.ts";
+import { invalidRequest } from "../../../src/wire/core/failure.ts";
+import { exact, lean } from "../../../src/wire/apis/profile.ts";
+import { ollamaChatPort, ollamaErrorFormat, ollamaGeneratePort } from "../../../src/wire/apis/ollama/port.ts";
+import { writeOllamaProcesses, writeOllamaShow, writeOllamaTags } from "../../../src/wire/apis/ollama/models.ts";
+import { writeOllamaEmbed } from "../../../src/wire/apis/ollama/embed.ts";
+import { modelNotFound } from "../../../src/wire/apis/failures.ts";
 import { between, oneOf, seeded } from "../random.ts";
 import type { Legal } from "./stream.ts";
 

@@ -1,5 +1,5 @@
-import type { FinishReason, GenerationEvent } from "../../../src/core/events.ts";
-import { toolCallId } from "../../../src/apis/ids.ts";
+import type { FinishReason, GenerationEvent } from "../../../src/wire/core/events.ts";
+import { toolCallId } from "../../../src/wire/apis/ids.ts";
 import { between, oneOf } from "../random.ts";
 import { logprob, pieces, words } from "./events.ts";
 

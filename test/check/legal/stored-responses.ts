@@ -1,9 +1,9 @@
-import type { Exchange } from "../../../src/check/rules/exchange.ts";
-import type { JsonValue } from "../../../src/apis/json-text.ts";
-import type { Profile } from "../../../src/apis/profile.ts";
-import { responseBodyText } from "../../../src/apis/responses/form.ts";
-import { ResponseIds } from "../../../src/apis/responses/ids.ts";
-import { compactedItems, storedInputItems } from "../../../src/apis/responses/state/input-items.ts";
+import type { Exchange } from "../../../src/judge/check/rules/exchange.ts";
+import type { JsonValue } from "../../../src/wire/apis/json-text.ts";
+import type { Profile } from "../../../src/wire/apis/profile.ts";
+import { responseBodyText } from "../../../src/wire/apis/responses/form.ts";
+import { ResponseIds } from "../../../src/wire/apis/responses/ids.ts";
+import { compactedItems, storedInputItems } from "../../../src/wire/apis/responses/state/input-items.ts";
 import { between, oneOf } from "../random.ts";
 
 type Json = Record<string, unknown>;

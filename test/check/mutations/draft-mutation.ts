@@ -1,5 +1,5 @@
-import type { Exchange } from "../../../src/check/rules/exchange.ts";
-import { judge } from "../../../src/check/rules/judge.ts";
+import type { Exchange } from "../../../src/judge/check/rules/exchange.ts";
+import { judge } from "../../../src/judge/check/rules/judge.ts";
 import type { Legal } from "../legal/stream.ts";
 import { oneOf, seeded } from "../random.ts";
 import type { IllegalChange } from "./mutation.ts";

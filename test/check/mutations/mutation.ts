@@ -1,4 +1,4 @@
-import type { Finding } from "../../../src/check/rules/rule.ts";
+import type { Finding } from "../../../src/judge/check/rules/rule.ts";
 
 /** A change that makes something legal illegal: a stream, a body, a group of exchanges, or a measurement. */
 export interface IllegalChange {

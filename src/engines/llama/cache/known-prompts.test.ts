@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { describeCacheMiss } from "../../../core/cache-miss.ts";
-import type { CacheMiss } from "../../../core/cache-miss.ts";
-import type { Message, Tool } from "../../../core/message.ts";
-import { ChatTemplate } from "../../../templates/chat-template.ts";
+import { describeCacheMiss } from "../../../wire/core/cache-miss.ts";
+import type { CacheMiss } from "../../../wire/core/cache-miss.ts";
+import type { Message, Tool } from "../../../wire/core/message.ts";
+import { ChatTemplate } from "../../../text/templates/chat-template.ts";
 import { KnownPrompts, missOf } from "./known-prompts.ts";
 import type { NewPrompt } from "./known-prompts.ts";
 import { missCause } from "./miss-cause.ts";

@@ -1,6 +1,6 @@
-import type { CacheMiss, DifferingTexts } from "../../../core/cache-miss.ts";
+import type { CacheMiss, DifferingTexts } from "../../../wire/core/cache-miss.ts";
 import { missCause, sharedSentences } from "./miss-cause.ts";
-import { isSystem } from "../../../core/prompt-parts.ts";
+import { isSystem } from "../../../wire/core/prompt-parts.ts";
 import { charactersOf, type PromptOutline } from "./prompt-outline.ts";
 
 /** A prompt that is about to get a slot. */

@@ -1,4 +1,4 @@
-import type { DifferingTexts } from "../../../core/cache-miss.ts";
+import type { DifferingTexts } from "../../../wire/core/cache-miss.ts";
 import {
   billingHeader,
   changingParts,
@@ -6,8 +6,8 @@ import {
   movedMessages,
   sameMessage,
   toolsCause,
-} from "../../../core/prompt-parts.ts";
-import type { ChangingPart, FoundCause } from "../../../core/prompt-parts.ts";
+} from "../../../wire/core/prompt-parts.ts";
+import type { ChangingPart, FoundCause } from "../../../wire/core/prompt-parts.ts";
 import { promptRole } from "./prompt-outline.ts";
 import type { MessageMark, PromptOutline } from "./prompt-outline.ts";
 

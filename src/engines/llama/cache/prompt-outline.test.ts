@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import type { Message } from "../../../core/message.ts";
+import type { Message } from "../../../wire/core/message.ts";
 import { outlinePrompt } from "./prompt-outline.ts";
 
 const turn = fc.record({

@@ -1,7 +1,7 @@
-import { isSystem } from "../../../core/prompt-parts.ts";
-import type { PromptMessage, ToolMark } from "../../../core/prompt-parts.ts";
-import { assistantCalls, reasoningOf } from "../../../core/message.ts";
-import type { AssistantPart, ContentPart, Message, Tool } from "../../../core/message.ts";
+import { isSystem } from "../../../wire/core/prompt-parts.ts";
+import type { PromptMessage, ToolMark } from "../../../wire/core/prompt-parts.ts";
+import { assistantCalls, reasoningOf } from "../../../wire/core/message.ts";
+import type { AssistantPart, ContentPart, Message, Tool } from "../../../wire/core/message.ts";
 
 /**
  * The parts of a prompt and where they begin in its rendered text, in bytes of UTF-8. Checkpoints are placed by it, and two outlines show

@@ -1,4 +1,4 @@
-import type { ModelInfo } from "../../../core/engine.ts";
+import type { ModelInfo } from "../../../wire/core/engine.ts";
 import type { EmbeddingPlan } from "./embedding-plan.ts";
 
 /** The endpoints that a model supports. `hasTemplate`: it has a chat template, its own or a configured one. */

@@ -1,7 +1,7 @@
 import { open, stat } from "node:fs/promises";
-import type { ModelFileFacts } from "../../../core/engine.ts";
-import type { Sampling } from "../../../core/request.ts";
-import type { TakenMedia } from "../../../core/unreadable-part.ts";
+import type { ModelFileFacts } from "../../../wire/core/engine.ts";
+import type { Sampling } from "../../../wire/core/request.ts";
+import type { TakenMedia } from "../../../wire/core/unreadable-part.ts";
 import { defaultSampling } from "../defaults.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import { type GgufHeader, parseGgufHeader } from "./gguf-metadata.ts";

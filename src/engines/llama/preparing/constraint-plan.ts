@@ -1,5 +1,5 @@
-import type { Format } from "../../../formats/format.ts";
-import type { JsonSchema, Tool } from "../../../core/message.ts";
+import type { Format } from "../../../text/formats/format.ts";
+import type { JsonSchema, Tool } from "../../../wire/core/message.ts";
 
 /**
  * The constraint on an answer. The preparing thread makes it from the request and the format; `process/open-constraint.ts` enforces it

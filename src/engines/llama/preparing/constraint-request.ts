@@ -1,7 +1,7 @@
-import { FailureError, invalidRequest } from "../../../core/failure.ts";
-import type { Tool } from "../../../core/message.ts";
-import type { OutputConstraint } from "../../../core/request.ts";
-import type { Format } from "../../../formats/format.ts";
+import { FailureError, invalidRequest } from "../../../wire/core/failure.ts";
+import type { Tool } from "../../../wire/core/message.ts";
+import type { OutputConstraint } from "../../../wire/core/request.ts";
+import type { Format } from "../../../text/formats/format.ts";
 import {
   answerGrammar,
   callGrammar,
@@ -9,17 +9,17 @@ import {
   type CallGrammarOptions,
   isRecognizedAsWhole,
   schemaAnswer,
-} from "../../../formats/grammar/call-grammar.ts";
-import type { GrammarExpression } from "../../../formats/grammar/expression.ts";
-import { GbnfError, LarkError, SchemaError, type SchemaGap } from "../../../formats/grammar/grammar-errors.ts";
-import { type Grammar, GrammarError } from "../../../formats/grammar/grammar.ts";
-import { larkToGbnf } from "../../../formats/grammar/lark-to-expression.ts";
-import { readGbnf, refuseLeftRecursion } from "../../../formats/grammar/read-gbnf.ts";
-import { RegexError } from "../../../formats/grammar/regex-syntax.ts";
-import { regexExpression } from "../../../formats/grammar/regex-to-gbnf.ts";
-import { textChoice } from "../../../formats/grammar/text-choice.ts";
-import { anyValue, jsonSyntax } from "../../../formats/grammar/value-syntax.ts";
-import { textStart } from "../../../formats/reasoning.ts";
+} from "../../../text/formats/grammar/call-grammar.ts";
+import type { GrammarExpression } from "../../../text/formats/grammar/expression.ts";
+import { GbnfError, LarkError, SchemaError, type SchemaGap } from "../../../text/formats/grammar/grammar-errors.ts";
+import { type Grammar, GrammarError } from "../../../text/formats/grammar/grammar.ts";
+import { larkToGbnf } from "../../../text/formats/grammar/lark-to-expression.ts";
+import { readGbnf, refuseLeftRecursion } from "../../../text/formats/grammar/read-gbnf.ts";
+import { RegexError } from "../../../text/formats/grammar/regex-syntax.ts";
+import { regexExpression } from "../../../text/formats/grammar/regex-to-gbnf.ts";
+import { textChoice } from "../../../text/formats/grammar/text-choice.ts";
+import { anyValue, jsonSyntax } from "../../../text/formats/grammar/value-syntax.ts";
+import { textStart } from "../../../text/formats/reasoning.ts";
 import type { ModelRequest } from "../protocol.ts";
 import type { AnswerCheckPlan, ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
 import type { AnswerParsing } from "./prepared-request.ts";

@@ -1,4 +1,4 @@
-import type { TakenMedia } from "../../../core/unreadable-part.ts";
+import type { TakenMedia } from "../../../wire/core/unreadable-part.ts";
 
 /** Facts about an open model that requests are prepared with. */
 export interface ModelFacts {

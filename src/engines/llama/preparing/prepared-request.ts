@@ -1,7 +1,7 @@
-import type { Format } from "../../../formats/format.ts";
-import type { Tool } from "../../../core/message.ts";
-import type { MessageRange } from "../../../core/inspection.ts";
-import type { GenerationRequest, AnswerLimits, QueueTier, Sampling } from "../../../core/request.ts";
+import type { Format } from "../../../text/formats/format.ts";
+import type { Tool } from "../../../wire/core/message.ts";
+import type { MessageRange } from "../../../wire/core/inspection.ts";
+import type { GenerationRequest, AnswerLimits, QueueTier, Sampling } from "../../../wire/core/request.ts";
 import type { PromptOutline } from "../cache/prompt-outline.ts";
 import type { ConstraintPlan } from "./constraint-plan.ts";
 

@@ -1,7 +1,7 @@
-import { findFormat } from "../../../formats/find-format.ts";
-import { type Format, plainText } from "../../../formats/format.ts";
-import { ChatTemplate } from "../../../templates/chat-template.ts";
-import { templateMetadata } from "../../../templates/template-metadata.ts";
+import { findFormat } from "../../../text/formats/find-format.ts";
+import { type Format, plainText } from "../../../text/formats/format.ts";
+import { ChatTemplate } from "../../../text/templates/chat-template.ts";
+import { templateMetadata } from "../../../text/templates/template-metadata.ts";
 import type { ModelRequest } from "../protocol.ts";
 import { type Constraint, constraintOf } from "./constraint-request.ts";
 import type { AnswerParsing } from "./prepared-request.ts";

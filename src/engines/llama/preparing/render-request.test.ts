@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Message } from "../../../core/message.ts";
-import { ChatTemplate } from "../../../templates/chat-template.ts";
+import type { Message } from "../../../wire/core/message.ts";
+import { ChatTemplate } from "../../../text/templates/chat-template.ts";
 import { promptQuotes } from "./render-request.ts";
 
 const chatml = `{% for message in messages %}<|im_start|>{{ message.role }}

@@ -1,6 +1,6 @@
-import type { Format } from "../../../formats/format.ts";
-import type { GenerationFailure } from "../../../core/events.ts";
-import type { JsonSchema } from "../../../core/message.ts";
+import type { Format } from "../../../text/formats/format.ts";
+import type { GenerationFailure } from "../../../wire/core/events.ts";
+import type { JsonSchema } from "../../../wire/core/message.ts";
 import type { OpenModelMessage } from "../protocol.ts";
 import type { AnswerCheckPlan, ConstraintPlan } from "./constraint-plan.ts";
 import type { ModelFacts } from "./model-facts.ts";

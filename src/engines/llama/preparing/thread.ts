@@ -1,7 +1,7 @@
 /** Entry point of the preparing thread, which `process/preparing-thread.ts` starts. */
 import { parentPort, workerData } from "node:worker_threads";
-import type { GenerationFailure } from "../../../core/events.ts";
-import { FailureError, loggedError } from "../../../core/failure.ts";
+import type { GenerationFailure } from "../../../wire/core/events.ts";
+import { FailureError, loggedError } from "../../../wire/core/failure.ts";
 import type { ModelRequest } from "../protocol.ts";
 import { Preparer } from "./preparer.ts";
 import type { FromThread, ThreadAnswer, ThreadJob, ThreadSetup } from "./thread-messages.ts";
@@ -25,7 +25,7 @@ function prepare(asked: readonly string[]): ThreadAnswer {
 
 /** Loads the validator on first use: few requests need it. */
 async function check({ json, schema }: ThreadJob & { type: "check" }): Promise<ThreadAnswer> {
-  const { checkJson } = await import("../../../formats/check-json.ts");
+  const { checkJson } = await import("../../../text/formats/check-json.ts");
   return { type: "checked", errors: checkJson(json, schema) };
 }
 

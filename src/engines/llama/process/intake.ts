@@ -1,8 +1,8 @@
-import type { GenerationEvent, GenerationFailure } from "../../../core/events.ts";
-import { FailureError, loggedError, shownWarnings } from "../../../core/failure.ts";
-import type { JsonSchema } from "../../../core/message.ts";
-import type { LogListener } from "../../../core/generation-observer.ts";
-import type { Sampling } from "../../../core/request.ts";
+import type { GenerationEvent, GenerationFailure } from "../../../wire/core/events.ts";
+import { FailureError, loggedError, shownWarnings } from "../../../wire/core/failure.ts";
+import type { JsonSchema } from "../../../wire/core/message.ts";
+import type { LogListener } from "../../../wire/core/generation-observer.ts";
+import type { Sampling } from "../../../wire/core/request.ts";
 import { queueFull } from "../../lifecycle/fair-queue.ts";
 import type { AnswerCheckPlan } from "../preparing/constraint-plan.ts";
 import type { PreparedRequest, PromptInput } from "../preparing/prepared-request.ts";

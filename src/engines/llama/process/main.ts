@@ -1,5 +1,5 @@
-import { FailureError, loggedError } from "../../../core/failure.ts";
-import type { LogListener } from "../../../core/generation-observer.ts";
+import { FailureError, loggedError } from "../../../wire/core/failure.ts";
+import type { LogListener } from "../../../wire/core/generation-observer.ts";
 import { localEndpoints } from "../file/local-endpoints.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress } from "../options.ts";
@@ -27,7 +27,7 @@ import { inspectedPrompts, renderedPrompt } from "./slot/prompt-report.ts";
 import { TextSplitter, tokenizePrompt } from "./tokens/tokenize-prompt.ts";
 import { watchProcess } from "../../lifecycle/limit-memory.ts";
 import { bytesOf, type Vocabulary } from "./tokens/vocabulary.ts";
-import { random } from "../../../random/random.ts";
+import { random } from "../../../wire/random/random.ts";
 
 /*
  * The entry point of a model's process, which `ModelProcess` starts with a channel to the server's process. The first message says which

@@ -1,5 +1,5 @@
 import { freemem } from "node:os";
-import { FailureError } from "../../../core/failure.ts";
+import { FailureError } from "../../../wire/core/failure.ts";
 import { maxDefaultContextSize } from "../defaults.ts";
 import { embeddingNeed, needWithEmbeddings } from "../file/embedding-need.ts";
 import { embeddingPlan, poolingType, type EmbeddingPlan } from "../file/embedding-plan.ts";

@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import type { LogListener } from "../../../core/generation-observer.ts";
+import type { LogListener } from "../../../wire/core/generation-observer.ts";
 import { isQuantized } from "../cache-type.ts";
 import { adapterBytes } from "../file/adapter-bytes.ts";
 import { embeddingNeed, needWithEmbeddings } from "../file/embedding-need.ts";

@@ -1,9 +1,9 @@
 import { Worker } from "node:worker_threads";
-import type { Format } from "../../../formats/format.ts";
-import type { GenerationFailure } from "../../../core/events.ts";
-import { FailureError } from "../../../core/failure.ts";
-import type { JsonSchema } from "../../../core/message.ts";
-import type { LogListener } from "../../../core/generation-observer.ts";
+import type { Format } from "../../../text/formats/format.ts";
+import type { GenerationFailure } from "../../../wire/core/events.ts";
+import { FailureError } from "../../../wire/core/failure.ts";
+import type { JsonSchema } from "../../../wire/core/message.ts";
+import type { LogListener } from "../../../wire/core/generation-observer.ts";
 import type { AnswerCheckPlan, ConstraintPlan } from "../preparing/constraint-plan.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { FromThread, Preparation, ThreadAnswer, ThreadJob, ThreadSetup } from "../preparing/thread-messages.ts";

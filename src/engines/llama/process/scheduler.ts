@@ -1,7 +1,7 @@
-import type { CacheMiss } from "../../../core/cache-miss.ts";
-import type { SlotState } from "../../../core/engine.ts";
-import type { GenerationFailure, Usage } from "../../../core/events.ts";
-import { FailureError } from "../../../core/failure.ts";
+import type { CacheMiss } from "../../../wire/core/cache-miss.ts";
+import type { SlotState } from "../../../wire/core/engine.ts";
+import type { GenerationFailure, Usage } from "../../../wire/core/events.ts";
+import { FailureError } from "../../../wire/core/failure.ts";
 import { queueFull } from "../../lifecycle/fair-queue.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { SchedulerState, StepCounters, StepMessage } from "../protocol.ts";

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { createInflateRaw } from "node:zlib";
-import { imageSize, jpegScans } from "../../../core/image-size.ts";
+import { imageSize, jpegScans } from "../../../wire/core/image-size.ts";
 
 /** The most scans of a JPEG file. Encoders write 17 at most, and a file of its own script has some dozens. */
 const maxScans = 100;

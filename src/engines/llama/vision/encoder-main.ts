@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
 import koffi from "koffi";
-import type { TakenMedia } from "../../../core/unreadable-part.ts";
+import type { TakenMedia } from "../../../wire/core/unreadable-part.ts";
 import { whileWatched } from "../../lifecycle/limit-memory.ts";
 import { parseGgufMetadata } from "../file/gguf-metadata.ts";
 import type { Pointer } from "../process/c-api/structs.ts";

@@ -1,8 +1,8 @@
 import type { ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
-import { FailureError, invalidImage } from "../../../core/failure.ts";
-import type { LogListener } from "../../../core/generation-observer.ts";
-import type { TakenMedia } from "../../../core/unreadable-part.ts";
+import { FailureError, invalidImage } from "../../../wire/core/failure.ts";
+import type { LogListener } from "../../../wire/core/generation-observer.ts";
+import type { TakenMedia } from "../../../wire/core/unreadable-part.ts";
 import { FairQueue } from "../../lifecycle/fair-queue.ts";
 import { startLimitedProcess } from "../../lifecycle/limited-process.ts";
 import { BoundedCache } from "../preparing/preparer.ts";

@@ -1,4 +1,4 @@
-import type { LogListener } from "../../../core/generation-observer.ts";
+import type { LogListener } from "../../../wire/core/generation-observer.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import { readProjectorFile } from "../file/read-model-file.ts";
 import { checkIsGguf } from "../process/model-file.ts";

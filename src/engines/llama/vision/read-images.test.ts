@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { FailureError } from "../../../core/failure.ts";
-import type { GenerationRequest } from "../../../core/request.ts";
+import type { FailureError } from "../../../wire/core/failure.ts";
+import type { GenerationRequest } from "../../../wire/core/request.ts";
 import { hasForeignImages, readImages } from "./read-images.ts";
 
 const png = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==";

@@ -1,6 +1,6 @@
-import { FailureError, invalidImage } from "../../../core/failure.ts";
-import type { ContentPart, ImagePart, Message } from "../../../core/message.ts";
-import type { GenerationRequest } from "../../../core/request.ts";
+import { FailureError, invalidImage } from "../../../wire/core/failure.ts";
+import type { ContentPart, ImagePart, Message } from "../../../wire/core/message.ts";
+import type { GenerationRequest } from "../../../wire/core/request.ts";
 
 /** The beginnings of data URLs of files that libmtmd reads: PNG, JPEG, GIF, BMP, in base64. */
 const readable = /^data:[^,]{0,100};base64,(?:iVBORw0KGgo|\/9j\/|R0lGOD|Qk)/i;

@@ -1,4 +1,4 @@
-import type { TakenMedia } from "../../../core/unreadable-part.ts";
+import type { TakenMedia } from "../../../wire/core/unreadable-part.ts";
 import type { MtmdSource } from "./mtmd-api.ts";
 
 /** The messages between a model's process and its encoder's process, by Node's "advanced" serialization, which takes bytes as they are. */

@@ -1,5 +1,5 @@
-import type { JsonSchema } from "../../../core/message.ts";
-import type { JsonJudgment } from "../../../formats/check-json.ts";
+import type { JsonSchema } from "../../../wire/core/message.ts";
+import type { JsonJudgment } from "../../../text/formats/check-json.ts";
 import { downloadBytes } from "./download-image.ts";
 import { type JobOrigin, LimitedJobs } from "../../lifecycle/limited-jobs.ts";
 

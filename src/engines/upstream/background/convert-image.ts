@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
-import { imageSize } from "../../../core/image-size.ts";
-import { imageTypeOf } from "../../../apis/adapt/fit-media.ts";
+import { imageSize } from "../../../wire/core/image-size.ts";
+import { imageTypeOf } from "../../../wire/apis/adapt/fit-media.ts";
 import type { ConvertedImage, ImageLimits } from "./background.ts";
 
 /** The part of sharp's interface that is used. */

@@ -3,7 +3,7 @@ import type { RequestListener, Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { downloadImage } from "./download-image.ts";
-import { FailureError } from "../../../core/failure.ts";
+import { FailureError } from "../../../wire/core/failure.ts";
 
 const png = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 1, 2, 3);
 let server: Server | undefined;

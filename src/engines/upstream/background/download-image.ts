@@ -1,9 +1,9 @@
 import type { Dispatcher } from "undici";
 import { openDownloads } from "./guarded-downloads.ts";
-import { commonImageType } from "../../../apis/adapt/fit-media.ts";
-import type { ImageBytes } from "../../../apis/adapt/fit-media.ts";
-import { invalidRequest } from "../../../core/failure.ts";
-import type { FailureError } from "../../../core/failure.ts";
+import { commonImageType } from "../../../wire/apis/adapt/fit-media.ts";
+import type { ImageBytes } from "../../../wire/apis/adapt/fit-media.ts";
+import { invalidRequest } from "../../../wire/core/failure.ts";
+import type { FailureError } from "../../../wire/core/failure.ts";
 
 export interface DownloadImageOptions {
   /** The largest image, in bytes; default 20 MiB. */

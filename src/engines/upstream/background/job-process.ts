@@ -27,7 +27,7 @@ async function run(job: BackgroundJob): Promise<unknown> {
 async function workOf(job: BackgroundJob): Promise<() => unknown> {
   switch (job.type) {
     case "judge": {
-      const { judgeJson } = await import("../../../formats/check-json.ts");
+      const { judgeJson } = await import("../../../text/formats/check-json.ts");
       return () => judgeJson(job.json, job.schema);
     }
     case "document": {

@@ -1,4 +1,4 @@
-import type { Exchange } from "../../../../src/check/rules/exchange.ts";
+import type { Exchange } from "../../../../src/judge/check/rules/exchange.ts";
 
 export type Json = Record<string, unknown>;
 

@@ -1,4 +1,4 @@
-import { judge } from "../../../../src/check/rules/judge.ts";
+import { judge } from "../../../../src/judge/check/rules/judge.ts";
 import { legalBody } from "../../legal/body.ts";
 import { between, oneOf, seeded } from "../../random.ts";
 import type { LegalChange } from "../mutation.ts";

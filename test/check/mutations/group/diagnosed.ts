@@ -1,5 +1,5 @@
-import type { Exchange } from "../../../../src/check/rules/exchange.ts";
-import { judgeDiagnosed } from "../../../../src/check/rules/group/diagnosed.ts";
+import type { Exchange } from "../../../../src/judge/check/rules/exchange.ts";
+import { judgeDiagnosed } from "../../../../src/judge/check/rules/group/diagnosed.ts";
 import { legalMessageBody } from "../../legal/messages.ts";
 import { legalResponseBody } from "../../legal/responses.ts";
 import { between, seeded } from "../../random.ts";

@@ -1,8 +1,8 @@
-import { type Expectation, judgeExpectation } from "../../../../src/check/rules/group/expectation.ts";
-import type { Exchange } from "../../../../src/check/rules/exchange.ts";
+import { type Expectation, judgeExpectation } from "../../../../src/judge/check/rules/group/expectation.ts";
+import type { Exchange } from "../../../../src/judge/check/rules/exchange.ts";
 import { legalBody, refused } from "../../legal/body.ts";
 import { legalStream } from "../../legal/stream.ts";
-import { exact, lean } from "../../../../src/apis/profile.ts";
+import { exact, lean } from "../../../../src/wire/apis/profile.ts";
 import { between, oneOf, seeded } from "../../random.ts";
 import type { IllegalChange, LegalChange } from "../mutation.ts";
 

@@ -1,12 +1,12 @@
-import type { Exchange } from "../../../../src/check/rules/exchange.ts";
+import type { Exchange } from "../../../../src/judge/check/rules/exchange.ts";
 import {
   judgeDisconnect,
   judgeSideBySide,
   judgeStreamsApart,
   type LeavingTimes,
-} from "../../../../src/check/rules/group/live.ts";
-import type { GenerationEvent } from "../../../../src/core/events.ts";
-import { exact, lean, type Profile } from "../../../../src/apis/profile.ts";
+} from "../../../../src/judge/check/rules/group/live.ts";
+import type { GenerationEvent } from "../../../../src/wire/core/events.ts";
+import { exact, lean, type Profile } from "../../../../src/wire/apis/profile.ts";
 import { writtenMessageStream } from "../../legal/messages.ts";
 import { streamOf } from "../../legal/responses.ts";
 import { writtenStream } from "../../legal/stream.ts";

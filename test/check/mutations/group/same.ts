@@ -1,7 +1,7 @@
-import { judgeSame } from "../../../../src/check/rules/group/same.ts";
-import type { Exchange } from "../../../../src/check/rules/exchange.ts";
-import type { GenerationEvent } from "../../../../src/core/events.ts";
-import { exact, lean } from "../../../../src/apis/profile.ts";
+import { judgeSame } from "../../../../src/judge/check/rules/group/same.ts";
+import type { Exchange } from "../../../../src/judge/check/rules/exchange.ts";
+import type { GenerationEvent } from "../../../../src/wire/core/events.ts";
+import { exact, lean } from "../../../../src/wire/apis/profile.ts";
 import { writtenBody } from "../../legal/body.ts";
 import { eventsFor } from "../../legal/events.ts";
 import { chatRequest, streamed } from "../../legal/requests.ts";

@@ -1,4 +1,4 @@
-import { judge } from "../../../../src/check/rules/judge.ts";
+import { judge } from "../../../../src/judge/check/rules/judge.ts";
 import { legalMessageBody } from "../../legal/messages.ts";
 import { seeded } from "../../random.ts";
 import { type BodyDraft, bodyDraftOf, bodyExchangeOf, type Json } from "../body/body-draft.ts";

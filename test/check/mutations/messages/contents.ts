@@ -1,4 +1,4 @@
-import { judge } from "../../../../src/check/rules/judge.ts";
+import { judge } from "../../../../src/judge/check/rules/judge.ts";
 import { oneOf, seeded } from "../../random.ts";
 import type { IllegalChange } from "../mutation.ts";
 import type { Json } from "./message-draft.ts";

@@ -1,7 +1,7 @@
-import type { Exchange } from "../../../../src/check/rules/exchange.ts";
-import { type Expectation, judgeExpectation } from "../../../../src/check/rules/group/expectation.ts";
-import { judgeSame } from "../../../../src/check/rules/group/same.ts";
-import { exact, lean } from "../../../../src/apis/profile.ts";
+import type { Exchange } from "../../../../src/judge/check/rules/exchange.ts";
+import { type Expectation, judgeExpectation } from "../../../../src/judge/check/rules/group/expectation.ts";
+import { judgeSame } from "../../../../src/judge/check/rules/group/same.ts";
+import { exact, lean } from "../../../../src/wire/apis/profile.ts";
 import { messageEventsFor, messageRequest } from "../../legal/message-events.ts";
 import { refusedMessage, writtenMessageBody, writtenMessageStream } from "../../legal/messages.ts";
 import { oneOf, seeded } from "../../random.ts";

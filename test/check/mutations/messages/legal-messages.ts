@@ -1,4 +1,4 @@
-import { judge } from "../../../../src/check/rules/judge.ts";
+import { judge } from "../../../../src/judge/check/rules/judge.ts";
 import { legalMessageBody, legalMessageStream } from "../../legal/messages.ts";
 import { between, oneOf, seeded } from "../../random.ts";
 import { type BodyDraft, bodyDraftOf, bodyExchangeOf } from "../body/body-draft.ts";

@@ -1,6 +1,6 @@
 import { type BodyDraft, bodyDraftOf, bodyExchangeOf } from "../body/body-draft.ts";
-import type { Exchange } from "../../../../src/check/rules/exchange.ts";
-import type { Profile } from "../../../../src/apis/profile.ts";
+import type { Exchange } from "../../../../src/judge/check/rules/exchange.ts";
+import type { Profile } from "../../../../src/wire/apis/profile.ts";
 import { legalMessageBody, legalMessageStream } from "../../legal/messages.ts";
 import { seeded } from "../../random.ts";
 import {

@@ -1,6 +1,6 @@
-import type { Exchange } from "../../../../src/check/rules/exchange.ts";
-import { judge } from "../../../../src/check/rules/judge.ts";
-import { isStream } from "../../../../src/check/rules/exchange.ts";
+import type { Exchange } from "../../../../src/judge/check/rules/exchange.ts";
+import { judge } from "../../../../src/judge/check/rules/judge.ts";
+import { isStream } from "../../../../src/judge/check/rules/exchange.ts";
 import { legalOllama } from "../../legal/ollama.ts";
 import type { IllegalChange, LegalChange } from "../mutation.ts";
 

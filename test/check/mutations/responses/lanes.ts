@@ -4,8 +4,8 @@ import {
   judgeLaneQueue,
   judgeLanes,
   judgeSteer,
-} from "../../../../src/check/rules/group/lanes.ts";
-import type { GroupVerdict } from "../../../../src/check/rules/group/group-rule.ts";
+} from "../../../../src/judge/check/rules/group/lanes.ts";
+import type { GroupVerdict } from "../../../../src/judge/check/rules/group/group-rule.ts";
 import { between, seeded } from "../../random.ts";
 import type { IllegalChange, LegalChange } from "../mutation.ts";
 import type { Json } from "./stream-draft.ts";

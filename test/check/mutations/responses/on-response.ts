@@ -1,4 +1,4 @@
-import { judge } from "../../../../src/check/rules/judge.ts";
+import { judge } from "../../../../src/judge/check/rules/judge.ts";
 import { legalResponseBody, legalResponseStream } from "../../legal/responses.ts";
 import { oneOf, seeded } from "../../random.ts";
 import { bodyDraftOf, bodyExchangeOf } from "../body/body-draft.ts";

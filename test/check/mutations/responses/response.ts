@@ -1,4 +1,4 @@
-import { judge } from "../../../../src/check/rules/judge.ts";
+import { judge } from "../../../../src/judge/check/rules/judge.ts";
 import { legalResponseBody } from "../../legal/responses.ts";
 import type { IllegalChange } from "../mutation.ts";
 import { itemsOf, onItem, onPart, onResponse, type ResponseDraft, spoiledMember } from "./on-response.ts";

@@ -1,6 +1,6 @@
-import { judgeSame } from "../../../../src/check/rules/group/same.ts";
-import type { GenerationEvent } from "../../../../src/core/events.ts";
-import { exact, lean } from "../../../../src/apis/profile.ts";
+import { judgeSame } from "../../../../src/judge/check/rules/group/same.ts";
+import type { GenerationEvent } from "../../../../src/wire/core/events.ts";
+import { exact, lean } from "../../../../src/wire/apis/profile.ts";
 import { responseEventsFor } from "../../legal/response-events.ts";
 import { responseRequest, streamedResponseRequest } from "../../legal/response-requests.ts";
 import { bodyOf, streamOf } from "../../legal/responses.ts";

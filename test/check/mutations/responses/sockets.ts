@@ -1,4 +1,4 @@
-import { judge } from "../../../../src/check/rules/judge.ts";
+import { judge } from "../../../../src/judge/check/rules/judge.ts";
 import { legalResponseSocket } from "../../legal/responses.ts";
 import { refusedBySocket } from "../../legal/stored-responses.ts";
 import { between, seeded } from "../../random.ts";

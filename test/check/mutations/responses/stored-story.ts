@@ -1,7 +1,7 @@
-import type { Exchange } from "../../../../src/check/rules/exchange.ts";
-import { invalidRequest } from "../../../../src/core/failure.ts";
-import { exact, lean, type Profile } from "../../../../src/apis/profile.ts";
-import { responsesErrorFormat } from "../../../../src/apis/responses/errors.ts";
+import type { Exchange } from "../../../../src/judge/check/rules/exchange.ts";
+import { invalidRequest } from "../../../../src/wire/core/failure.ts";
+import { exact, lean, type Profile } from "../../../../src/wire/apis/profile.ts";
+import { responsesErrorFormat } from "../../../../src/wire/apis/responses/errors.ts";
 import { bodyOf, streamOf } from "../../legal/responses.ts";
 import { bySocket, compacted, deleted, itemsListed, refusedBySocket } from "../../legal/stored-responses.ts";
 import { between, oneOf } from "../../random.ts";

@@ -1,5 +1,5 @@
-import type { Exchange } from "../../../../src/check/rules/exchange.ts";
-import type { GroupVerdict } from "../../../../src/check/rules/group/group-rule.ts";
+import type { Exchange } from "../../../../src/judge/check/rules/exchange.ts";
+import type { GroupVerdict } from "../../../../src/judge/check/rules/group/group-rule.ts";
 import {
   judgeBackground,
   judgeCompacted,
@@ -11,8 +11,8 @@ import {
   judgeNotKept,
   judgeShown,
   judgeUnknownBySocket,
-} from "../../../../src/check/rules/group/stored.ts";
-import { judge } from "../../../../src/check/rules/judge.ts";
+} from "../../../../src/judge/check/rules/group/stored.ts";
+import { judge } from "../../../../src/judge/check/rules/judge.ts";
 import { refusedBySocket } from "../../legal/stored-responses.ts";
 import { between, oneOf, seeded } from "../../random.ts";
 import type { IllegalChange, LegalChange } from "../mutation.ts";

@@ -1,4 +1,4 @@
-import { judge } from "../../../../src/check/rules/judge.ts";
+import { judge } from "../../../../src/judge/check/rules/judge.ts";
 import { legalStream } from "../../legal/stream.ts";
 import { between, seeded } from "../../random.ts";
 import type { LegalChange } from "../mutation.ts";

@@ -1,5 +1,5 @@
-import { invalidRequest } from "../../../../core/failure.ts";
-import type { Sampling } from "../../../../core/request.ts";
+import { invalidRequest } from "../../../../wire/core/failure.ts";
+import type { Sampling } from "../../../../wire/core/request.ts";
 import type { LoraAdapter } from "../../options.ts";
 import type { NativeContext } from "./native-context.ts";
 import type { NativeModel } from "./native-model.ts";

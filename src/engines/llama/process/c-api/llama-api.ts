@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { dirname, join, parse } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { LogListener } from "../../../../core/generation-observer.ts";
+import type { LogListener } from "../../../../wire/core/generation-observer.ts";
 import {
   baseDeclarations,
   ggmlDeclarations,

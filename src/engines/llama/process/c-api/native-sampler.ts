@@ -1,4 +1,4 @@
-import type { Sampling } from "../../../../core/request.ts";
+import type { Sampling } from "../../../../wire/core/request.ts";
 import type { LlamaApi } from "./llama-api.ts";
 import type { NativeContext } from "./native-context.ts";
 import type { NativeModel } from "./native-model.ts";

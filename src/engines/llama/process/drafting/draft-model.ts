@@ -1,4 +1,4 @@
-import type { LogListener } from "../../../../core/generation-observer.ts";
+import type { LogListener } from "../../../../wire/core/generation-observer.ts";
 import { AcceptanceRates, decay, expectedTokens, priorTokens, type Draft } from "../batch/drafter.ts";
 import type { BatchPlanner } from "../batch/batch-planner.ts";
 import { DecodeCosts, maxDraftTokens } from "../batch/decode-costs.ts";

@@ -1,4 +1,4 @@
-import { FailureError } from "../../../../core/failure.ts";
+import { FailureError } from "../../../../wire/core/failure.ts";
 import { FairQueue, queueFull } from "../../../lifecycle/fair-queue.ts";
 import { PrefillChunkSize, type PrefillLimits } from "../batch/batch-policies.ts";
 import { DecodeCosts } from "../batch/decode-costs.ts";

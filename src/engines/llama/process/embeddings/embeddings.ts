@@ -1,4 +1,4 @@
-import { FailureError, invalidRequest } from "../../../../core/failure.ts";
+import { FailureError, invalidRequest } from "../../../../wire/core/failure.ts";
 import type { PromptInput } from "../../preparing/prepared-request.ts";
 import type { ModelAnswer, ModelQuestion } from "../../protocol.ts";
 import type { AsyncSteps } from "../event-loop-share.ts";

@@ -12,7 +12,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import type { LogListener } from "../../../../core/generation-observer.ts";
+import type { LogListener } from "../../../../wire/core/generation-observer.ts";
 import type { OpenModelMessage } from "../../protocol.ts";
 import type { AdapterScales } from "../c-api/adapters.ts";
 import { minCopyTokens, type PromptCache } from "./prompt-cache.ts";

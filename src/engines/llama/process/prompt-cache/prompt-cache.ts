@@ -1,4 +1,4 @@
-import { isSystem } from "../../../../core/prompt-parts.ts";
+import { isSystem } from "../../../../wire/core/prompt-parts.ts";
 import { promptRole, type PromptOutline } from "../../cache/prompt-outline.ts";
 import {
   commonLength,

@@ -1,8 +1,8 @@
-import type { LogListener } from "../../../../core/generation-observer.ts";
-import { invalidRequest } from "../../../../core/failure.ts";
-import type { Format } from "../../../../formats/format.ts";
-import { callHasStarted, type ReaderState } from "../../../../formats/text-reader.ts";
-import { GbnfError } from "../../../../formats/grammar/grammar-errors.ts";
+import type { LogListener } from "../../../../wire/core/generation-observer.ts";
+import { invalidRequest } from "../../../../wire/core/failure.ts";
+import type { Format } from "../../../../text/formats/format.ts";
+import { callHasStarted, type ReaderState } from "../../../../text/formats/text-reader.ts";
+import { GbnfError } from "../../../../text/formats/grammar/grammar-errors.ts";
 import type { ConstraintPlan, PlannedGrammar } from "../../preparing/constraint-plan.ts";
 import type { NativeModel } from "../c-api/native-model.ts";
 import { TokenCandidates } from "../c-api/native-sampler.ts";

@@ -1,4 +1,4 @@
-import type { PromptTokenLogprob, TokenAlternative, TokenLogprob } from "../../../../core/events.ts";
+import type { PromptTokenLogprob, TokenAlternative, TokenLogprob } from "../../../../wire/core/events.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 import { sumOfExp } from "./sum-of-exp.ts";
 

@@ -1,7 +1,7 @@
-import { invalidRequest } from "../../../../core/failure.ts";
-import { GbnfError, GrammarLoadError } from "../../../../formats/grammar/grammar-errors.ts";
-import { type GbnfRules, readGbnf, type TokenPosition } from "../../../../formats/grammar/read-gbnf.ts";
-import { GrammarBudget, type GrammarState, GrammarStates } from "../../../../formats/grammar/grammar-states.ts";
+import { invalidRequest } from "../../../../wire/core/failure.ts";
+import { GbnfError, GrammarLoadError } from "../../../../text/formats/grammar/grammar-errors.ts";
+import { type GbnfRules, readGbnf, type TokenPosition } from "../../../../text/formats/grammar/read-gbnf.ts";
+import { GrammarBudget, type GrammarState, GrammarStates } from "../../../../text/formats/grammar/grammar-states.ts";
 import type { TokenCandidates } from "../c-api/native-sampler.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test, describe } from "vitest";
 import { ReasoningBudget, reasoningBans, StringBudget } from "./token-limits.ts";
-import type { PlainFormat, Reasoning } from "../../../../formats/format.ts";
-import { TextReader } from "../../../../formats/text-reader.ts";
+import type { PlainFormat, Reasoning } from "../../../../text/formats/format.ts";
+import { TextReader } from "../../../../text/formats/text-reader.ts";
 
 describe("the reasoning budget", () => {
   const close = [901, 902];

@@ -1,5 +1,5 @@
-import type { Format, Reasoning } from "../../../../formats/format.ts";
-import { openReasoning } from "../../../../formats/reasoning.ts";
+import type { Format, Reasoning } from "../../../../text/formats/format.ts";
+import { openReasoning } from "../../../../text/formats/reasoning.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 
 /*

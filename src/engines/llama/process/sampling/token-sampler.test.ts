@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Sampling } from "../../../../core/request.ts";
+import type { Sampling } from "../../../../wire/core/request.ts";
 import type { PreparedRequest } from "../../preparing/prepared-request.ts";
 import type { NativeContext } from "../c-api/native-context.ts";
 import { TokenSampler } from "./token-sampler.ts";

@@ -1,5 +1,5 @@
 import { isRow } from "../../vision/prompt-images.ts";
-import type { Sampling } from "../../../../core/request.ts";
+import type { Sampling } from "../../../../wire/core/request.ts";
 import { defaultSampling } from "../../defaults.ts";
 import type { PreparedRequest } from "../../preparing/prepared-request.ts";
 import type { NativeContext } from "../c-api/native-context.ts";

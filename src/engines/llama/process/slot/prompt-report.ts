@@ -1,5 +1,5 @@
-import type { GenerationEvent } from "../../../../core/events.ts";
-import type { InspectedPrompt } from "../../../../core/inspection.ts";
+import type { GenerationEvent } from "../../../../wire/core/events.ts";
+import type { InspectedPrompt } from "../../../../wire/core/inspection.ts";
 import type { PreparedRequest, PromptInput } from "../../preparing/prepared-request.ts";
 import type { ModelAnswer } from "../../protocol.ts";
 import { isRow, shownRow } from "../../vision/prompt-images.ts";

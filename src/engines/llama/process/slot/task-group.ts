@@ -1,5 +1,5 @@
-import type { GenerationEvent, GenerationFailure, Usage } from "../../../../core/events.ts";
-import { FailureError } from "../../../../core/failure.ts";
+import type { GenerationEvent, GenerationFailure, Usage } from "../../../../wire/core/events.ts";
+import { FailureError } from "../../../../wire/core/failure.ts";
 import type { PlacedImage } from "../../vision/prompt-images.ts";
 import { contextLengthExceeded } from "../../context-length.ts";
 import type { PreparedRequest } from "../../preparing/prepared-request.ts";

@@ -1,4 +1,4 @@
-import { invalidRequest } from "../../../../core/failure.ts";
+import { invalidRequest } from "../../../../wire/core/failure.ts";
 import type { PromptInput } from "../../preparing/prepared-request.ts";
 import type { EncoderProcess, ImageOrigin, KnownImage } from "../../vision/encoder-process.ts";
 import { placeImage, type PlacedImage } from "../../vision/prompt-images.ts";

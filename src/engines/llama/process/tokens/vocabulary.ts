@@ -1,4 +1,4 @@
-import { invalidRequest } from "../../../../core/failure.ts";
+import { invalidRequest } from "../../../../wire/core/failure.ts";
 import { isRow } from "../../vision/prompt-images.ts";
 
 /** Flags of a token (llama.h, `llama_token_attr`). */

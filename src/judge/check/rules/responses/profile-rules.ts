@@ -1,0 +1,210 @@
+import { membersOf } from "../../../../wire/apis/members.ts";
+import {
+  attributionMembers,
+  clientJsonMembers,
+  floatMembers,
+  harmMembers,
+  response,
+  responseEvents,
+  wireOrder,
+} from "../../../../wire/apis/responses/schema.ts";
+import { isObject } from "../../../../wire/core/json.ts";
+import { atEnd, atFrame, atMember, atName } from "../place.ts";
+import { apiOfEndpoint } from "../exchange.ts";
+import { answerDate, memberViolation } from "../profile/member-order.ts";
+import type { ProfileName, ProfileRule } from "../profile/profile-rule.ts";
+import type { Violation } from "../rule.ts";
+import type { BodyView, Json, StreamView } from "../view.ts";
+import { isEnd, responseIn, streamState } from "./stream-state.ts";
+
+const concern = "it is not the form that was demanded";
+const breaks = ["tests that compare bytes"];
+
+function isResponseStream({ exchange, chunks }: StreamView): boolean {
+  return apiOfEndpoint[exchange.endpoint] === "responses" && chunks.length > 0;
+}
+
+function isWholeResponse({ exchange, value }: BodyView): boolean {
+  return exchange.endpoint === "responses" && exchange.response.status === 200 && isObject(value);
+}
+
+function requestedObfuscation(view: StreamView): boolean | undefined {
+  const options = view.exchange.request.body?.stream_options;
+  return isObject(options) && typeof options.include_obfuscation === "boolean"
+    ? options.include_obfuscation
+    : undefined;
+}
+
+/** Rules about the form of the Responses API in a profile. Source: recordings of 2026-07 and 2026-08. */
+export const responseProfileRules: readonly ProfileRule[] = [
+  {
+    id: "profile/response-members",
+    severity: "error",
+    concern,
+    says: "A response has the members of the profile: in exact those that answers of its month have, in a body also billing.",
+    source: "recordings since 2026-07: 69 of 69 streams, 169 of 169 bodies",
+    breaks,
+    judges: "profile",
+    stream: {
+      shown: (view) => isResponseStream(view) && streamState(view).lifecycle.length > 0,
+      *judge(view, profile) {
+        const expected = wanted(profile, false, answerDate(view));
+        for (const event of streamState(view).lifecycle) {
+          const found = memberViolation(responseIn(event), expected, profile === "lean");
+          if (found !== undefined) yield atMember(event.chunk, "response", `a response with ${found}`);
+        }
+      },
+    },
+    body: {
+      shown: isWholeResponse,
+      *judge(view, profile) {
+        const found = isObject(view.value)
+          ? memberViolation(view.value, wanted(profile, true, answerDate(view)), profile === "lean")
+          : undefined;
+        if (found !== undefined) yield atName(view, "object", found);
+      },
+    },
+  },
+  {
+    id: "profile/response-order",
+    severity: "error",
+    concern,
+    says: "Members are in alphabetical order after id, object, created_at, type, status; metadata of a response is last.",
+    source: "recordings since 2026-07: 69 of 69 streams, 169 of 169 bodies",
+    breaks,
+    judges: "profile",
+    stream: {
+      // Before, events had another order.
+      shown: (view) => isResponseStream(view) && answerDate(view) >= "2026-01",
+      *judge(view) {
+        for (const chunk of view.chunks) {
+          const found = outOfOrder(chunk.value);
+          if (found !== undefined) yield atMember(chunk, found.member, found.found);
+        }
+      },
+    },
+    body: {
+      shown: isWholeResponse,
+      *judge(view) {
+        const found = outOfOrder(view.value as Json);
+        if (found !== undefined) yield atName(view, found.member, found.found);
+      },
+    },
+  },
+  {
+    id: "profile/response-end",
+    severity: "error",
+    concern,
+    says: "The stream ends with data: [DONE] (lean, as the Open Responses specification demands) or without (exact).",
+    source: "recordings 227 of 227; Open Responses specification",
+    breaks,
+    judges: "profile",
+    stream: {
+      // A WebSocket stays open.
+      shown: (view) => view.exchange.endpoint === "responses" && view.chunks.some(({ value }) => isEnd(value.type)),
+      *judge(view, profile) {
+        const done = view.frames[view.done];
+        if (profile === "lean" && !done) yield atEnd(view.exchange.response.body, "no [DONE]");
+        if (profile === "exact" && done) yield atFrame(done, "[DONE]");
+      },
+    },
+  },
+  {
+    id: "profile/response-obfuscation",
+    severity: "error",
+    concern,
+    says: "Deltas of text, summaries and calls have obfuscation unless include_obfuscation is false (exact), or only when it is true (lean).",
+    source: "recordings since 2026: 9,709 of 9,713 deltas",
+    breaks,
+    judges: "profile",
+    stream: {
+      shown: (view) => isResponseStream(view) && view.exchange.request.body !== undefined,
+      *judge(view, profile) {
+        const due = requestedObfuscation(view) ?? profile === "exact";
+        for (const { chunk, type, value } of streamState(view).events) {
+          const mayHave = "obfuscation" in (responseEvents.get(type)?.shape ?? {});
+          const has = "obfuscation" in value;
+          if (has && (!due || !mayHave)) yield atMember(chunk, "obfuscation", "obfuscation");
+          else if (!has && due && mayHave) yield atFrame(chunk.frame, "no obfuscation");
+        }
+      },
+    },
+  },
+  {
+    id: "profile/response-numbers",
+    severity: "error",
+    concern,
+    says: "Sampling parameters and log probabilities are printed as JSON.stringify does (lean), or with a point (exact: 1.0, in streams -1.5e-6, in bodies -1.5e-06).",
+    source: "recordings since 2026-07: 69 of 69 streams, 169 of 169 bodies",
+    breaks,
+    judges: "profile",
+    stream: {
+      shown: isResponseStream,
+      *judge(view, profile) {
+        for (const { frame } of view.chunks)
+          for (const violation of numbers(frame.data ?? "", profile, serde))
+            yield { ...violation, start: frame.dataStart + violation.start, end: frame.dataStart + violation.end };
+      },
+    },
+    body: {
+      shown: isWholeResponse,
+      judge: (view, profile) => numbers(view.exchange.response.body, profile, python),
+    },
+  },
+];
+
+const floats = new RegExp(`(?<!\\\\)"(?:${floatMembers.join("|")})":\\s*(-?\\d[\\d.eE+-]*)`, "g");
+
+/** A number below 1e-5 as Rust prints it, any other with a point. */
+const serde = /^-?\d+\.\d+$|^-?\d(\.\d+)?e-[1-9]\d*$/;
+/** The same in Python. */
+const python = /^-?\d+\.\d+$|^-?\d(\.\d+)?e-\d\d+$/;
+
+function* numbers(json: string, profile: ProfileName, exact: RegExp): Generator<Violation> {
+  for (const { 0: whole, 1: text = "", index } of json.matchAll(floats)) {
+    const isRight = profile === "lean" ? text === JSON.stringify(Number(text)) : exact.test(text);
+    const start = index + whole.length - text.length;
+    if (!isRight) yield { start, end: start + text.length, found: `the number ${text}` };
+  }
+}
+
+/**
+ * Returns the members that a response has in a profile, with a `?` after those that it may have. `date`: of the answer's form; newer
+ * members may be absent.
+ */
+function wanted(profile: ProfileName, isBody: boolean, date: string): readonly string[] {
+  return membersOf(response).flatMap(({ name, schema, since = "" }) => {
+    const only = schema.meta()?.["profile"];
+    if (profile === "exact" && since > date) return [`${name}?`];
+    if (only === undefined) return [name];
+    if (only === "some") return [`${name}?`];
+    if (profile !== "exact" || (only === "exact body" && !isBody)) return [];
+    return [only === "exact, some" ? `${name}?` : name];
+  });
+}
+
+/** Members inside which no order is judged: JSON of the client's own, and lists that have another order. */
+const otherOrder: ReadonlySet<string> = new Set([
+  ...clientJsonMembers,
+  ...harmMembers,
+  ...attributionMembers,
+  "arguments",
+  "environment",
+]);
+
+/** Returns the first object of a response or event whose members are not in OpenAI's order, or `undefined`. */
+function outOfOrder(value: Json): { readonly member: string; readonly found: string } | undefined {
+  const names = Object.keys(value);
+  const due = wireOrder(names, value.object === "response");
+  const wrong = names.findIndex((name, at) => name !== due[at]);
+  const member = names[wrong];
+  if (member !== undefined) return { member, found: `${member} in the place of ${due[wrong] ?? ""}` };
+  for (const [name, inner] of Object.entries(value)) {
+    if (otherOrder.has(name)) continue;
+    for (const one of [inner].flat()) {
+      const found = isObject(one) ? outOfOrder(one) : undefined;
+      if (found) return found;
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,106 @@
+import type { UpstreamModelConfig } from "../config/model-schema.ts";
+import { findApi, ollamaRoot } from "../../engines/upstream/find-api.ts";
+import { mayComeUp } from "../../engines/upstream/list-models.ts";
+import { shownUrl } from "../../engines/upstream/targets.ts";
+import { UnnamedApiEngine } from "../../engines/upstream/unnamed-api.ts";
+import { openUpstreamEngine } from "../../engines/upstream/upstream-engine.ts";
+import type { OpenTransport } from "../../engines/upstream/transport.ts";
+import type { SourceApi } from "../../wire/apis/source-port.ts";
+import type { Engine } from "../../wire/core/engine.ts";
+import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
+import type { UpstreamOptions } from "../../engines/upstream/options.ts";
+import { formatOf } from "./format-of.ts";
+import { LateEngine } from "./late-engine.ts";
+import { observerOf } from "./open-options.ts";
+import type { OpenedEngine } from "./open-options.ts";
+import type { PoolOptions } from "./runtime.ts";
+
+/**
+ * Opens a configured upstream. Where its models are not given and it does not answer, it is taken in when it comes. Rejects with an
+ * Error when it answers, and refuses its list; but not with `upstreamPatienceMs`: then it is asked again.
+ */
+export async function openUpstreamModel(
+  model: UpstreamModelConfig,
+  name: string,
+  options: PoolOptions,
+): Promise<OpenedEngine> {
+  const { url, toolFormat, tls } = model;
+  const settings: UpstreamOptions = {
+    urls: typeof url === "string" ? [url] : url,
+    name,
+    balance: model.balance,
+    concurrency: model.concurrency,
+    queueLimit: model.queueLimit,
+    api: model.api,
+    key: model.key,
+    headers: model.headers,
+    models: model.models,
+    onTruncation: model.onTruncation,
+    openBackground: (await options.runtime.background()).openBackground,
+    profile: { ...model.requests, ...(model.adapt && { adapt: definedSwitches(model.adapt) }) },
+    strict: model.strict,
+    profiles: options.profiles,
+    singleChoice: model.singleChoice,
+    ollama: model.ollama,
+    format: toolFormat === undefined || toolFormat === "auto" ? toolFormat : formatOf(toolFormat),
+    timeouts: model.timeouts,
+    retries: model.retries,
+    tls: tls && (await (await options.runtime.certificates()).readCertificates(tls)),
+    answerLimit: model.answerLimit,
+    descriptorLimit: options.descriptorLimit,
+    log: observerOf(options.log, name),
+    turns: options.turns,
+    sourceId: options.sourceId,
+  };
+  const { openTransport } = await options.runtime.transport();
+  const open = async (): Promise<OpenedEngine> => openNow(settings, openTransport);
+  const { upstreamPatienceMs: patienceMs } = options;
+  let first: Promise<OpenedEngine> | undefined = open();
+  try {
+    return await (patienceMs === undefined ? first : Promise.race([first, refusalAfter(patienceMs)]));
+  } catch (error) {
+    if (patienceMs === undefined && !mayComeUp(error)) throw error;
+    // The first attempt may still succeed.
+    const again = (): Promise<OpenedEngine> => {
+      const attempt = first ?? open();
+      first = undefined;
+      return attempt;
+    };
+    first.catch(() => {});
+    const late = new LateEngine({ name, log: options.log, urls: settings.urls.map(shownUrl), open: again }, error);
+    return {
+      engine: late,
+      get forwards() {
+        return late.forwards;
+      },
+    };
+  }
+}
+
+function definedSwitches(adapt: NonNullable<UpstreamModelConfig["adapt"]>): ServerProfile["adapt"] {
+  return Object.fromEntries(Object.entries(adapt).filter(([, isOn]) => isOn !== undefined));
+}
+
+async function refusalAfter(ms: number): Promise<never> {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  throw new Error(`no answer within ${ms} ms`);
+}
+
+async function openNow(settings: UpstreamOptions, transport: OpenTransport): Promise<OpenedEngine> {
+  // Where the models are given, nothing is asked before the first request: the server need not be up.
+  const api = settings.api ?? (settings.models ? "chat" : await findApi(settings, transport));
+  const forwards = api === "chat" ? ["chat", "completions"] : api === "ollama" ? ["ollama", "ollama-generate"] : [api];
+  if (settings.ollama && api !== "ollama")
+    settings.log?.("the setting `ollama` has no effect: its API is not Ollama's", "warn", { api });
+  const urls = api === "ollama" ? settings.urls.map(ollamaRoot) : settings.urls;
+  const openAs = (one: SourceApi): Promise<Engine> => openUpstreamEngine({ ...settings, urls, api: one }, transport);
+  const engine = await openAs(api);
+  if (settings.api !== undefined || api !== "chat") return { engine, forwards };
+  const unnamed = new UnnamedApiEngine(settings, engine, () => openAs("responses"));
+  return {
+    engine: unnamed,
+    get forwards() {
+      return unnamed.forwards;
+    },
+  };
+}

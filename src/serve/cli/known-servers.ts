@@ -1,0 +1,230 @@
+import { knownServer } from "../../wire/apis/adapt/known-servers.ts";
+import { isObject, nonEmpty, type JsonObject } from "../../wire/core/json.ts";
+
+/** What a server's own API says about it. */
+export interface ServerFacts {
+  readonly version?: string;
+  /** Tokens of prompt and answer together, as the model is loaded now. */
+  readonly contextSize?: number;
+}
+
+/** Settings of a server that cure what `truewire doctor` finds. Each is a line that the user can act on. */
+export interface Cures {
+  /** Tools are refused, or calls stay in the text. */
+  readonly tools?: string;
+  /** The context is small, or prompts that do not fit are cut. */
+  readonly context?: string;
+  /** The second of two equal prompts is processed again. */
+  readonly cache?: string;
+  /** Usage does not say how much of a prompt was in the cache. */
+  readonly cacheReport?: string;
+  /** The list of models is empty. */
+  readonly model?: string;
+}
+
+/** A server that people run themselves: how it is recognized, where it listens by default, and its settings. */
+export interface KnownServer {
+  readonly name: string;
+  readonly port?: number;
+  /**
+   * `owned_by` in its list of models, which says more than the port. Servers with a profile have it there (`apis/adapt/known-servers.ts`).
+   */
+  readonly owners?: readonly string[];
+  /** Paths below the server's root, and what their JSON says; undefined if the answer is not this server's. */
+  readonly about: readonly {
+    readonly path: string;
+    readonly read: (answer: JsonObject, model: string) => ServerFacts | undefined;
+  }[];
+  readonly cures: Cures;
+}
+
+/** Truewire itself. */
+export const truewireServer: KnownServer = {
+  name: "Truewire",
+  owners: ["local", "truewire"],
+  about: [{ path: "/health", read: (health) => (isTruewire(health) ? {} : undefined) }],
+  cures: {
+    tools: "choose a model whose chat template knows tools",
+    context: "truewire serve MODEL --context-size 32768",
+    model: "truewire serve MODEL.gguf",
+  },
+};
+
+/** The servers that `truewire` looks for on this machine, and that `truewire doctor` knows. */
+export const knownServers: readonly KnownServer[] = [
+  {
+    name: "Ollama",
+    port: 11434,
+    // https://docs.ollama.com/api: version, ps (`context_length` is what the model is loaded with).
+    about: [
+      {
+        path: "/api/version",
+        read: ({ version }) => (typeof version === "string" ? factsOf({ version }) : undefined),
+      },
+      {
+        path: "/api/ps",
+        read(answer, model) {
+          const loaded = entryOf(answer["models"], "name", model);
+          return loaded && factsOf({ contextSize: loaded["context_length"] });
+        },
+      },
+    ],
+    cures: {
+      // https://ollama.com/search?c=tools: whether a model takes tools is decided by its template.
+      tools: "choose a model that has the capability tools: ollama show MODEL lists it",
+      // https://docs.ollama.com/context-length
+      context: "OLLAMA_CONTEXT_LENGTH=32768 ollama serve",
+      // https://docs.ollama.com/cli
+      model: "ollama pull MODEL",
+    },
+  },
+  {
+    name: "llama-server",
+    port: 8080,
+    // https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md: GET /props; the same page has the flags.
+    about: [
+      {
+        path: "/props",
+        read: ({ build_info: version, default_generation_settings: settings }) =>
+          isObject(settings) ? factsOf({ version, contextSize: settings["n_ctx"] }) : undefined,
+      },
+    ],
+    cures: {
+      tools: "start llama-server with --jinja",
+      context: "start llama-server with -c 32768 (with -np N, slots share it)",
+      cache: "start llama-server without --no-cache-prompt, and with fewer slots: -np 1",
+      cacheReport: "update llama-server: newer versions report cached tokens",
+      model: "start llama-server with -m model.gguf",
+    },
+  },
+  {
+    name: "vLLM",
+    port: 8000,
+    about: [{ path: "/version", read: ({ version }) => factsOf({ version }) }],
+    // https://docs.vllm.ai/en/latest/features/tool_calling and https://docs.vllm.ai/en/latest/configuration/serve_args
+    cures: {
+      tools:
+        "start vLLM with --enable-auto-tool-choice --tool-call-parser PARSER (hermes for Qwen, llama3_json, mistral, …)",
+      context: "start vLLM with --max-model-len 32768",
+      cache: "start vLLM with --enable-prefix-caching",
+      cacheReport: "start vLLM with --enable-prompt-tokens-details",
+    },
+  },
+  {
+    name: "SGLang",
+    port: 30000,
+    about: [],
+    // https://docs.sglang.io/advanced_features/server_arguments.html
+    cures: {
+      tools: "start SGLang with --tool-call-parser PARSER (qwen25, llama3, mistral, …)",
+      context: "start SGLang with --context-length 32768",
+      cache: "start SGLang without --disable-radix-cache",
+      cacheReport: "start SGLang with --enable-cache-report",
+    },
+  },
+  {
+    name: "LM Studio",
+    port: 1234,
+    // https://lmstudio.ai/docs/developer/rest/endpoints: GET /api/v0/models
+    about: [
+      {
+        path: "/api/v0/models",
+        read: (answer, model) => {
+          const entry = entryOf(answer["data"], "id", model);
+          return entry && factsOf({ contextSize: entry["loaded_context_length"] });
+        },
+      },
+    ],
+    cures: {
+      // https://lmstudio.ai/docs/developer/openai-compat/tools
+      tools: "choose a model with the badge for tool use, such as one of Qwen",
+      // https://lmstudio.ai/docs/cli/local-models/load
+      context: "lms unload MODEL && lms load MODEL --context-length 32768",
+      model: "lms load MODEL",
+    },
+  },
+  {
+    name: "KoboldCpp",
+    port: 5001,
+    owners: ["koboldcpp"],
+    // https://lite.koboldai.net/koboldcpp_api
+    about: [
+      {
+        path: "/api/extra/version",
+        read: ({ result, version }) => (result === "KoboldCpp" ? factsOf({ version }) : undefined),
+      },
+      { path: "/api/extra/true_max_context_length", read: ({ value }) => factsOf({ contextSize: value }) },
+    ],
+    // https://github.com/LostRuins/koboldcpp/wiki
+    cures: {
+      tools: "start KoboldCpp with --jinja_tools",
+      context: "start KoboldCpp with --contextsize 32768",
+    },
+  },
+  {
+    name: "tabbyAPI",
+    port: 5000,
+    owners: ["tabbyAPI"],
+    // https://github.com/theroyallab/tabbyAPI/wiki: GET /v1/model, and the options of config.yml
+    about: [
+      {
+        path: "/v1/model",
+        read: ({ parameters }) =>
+          isObject(parameters) ? factsOf({ contextSize: parameters["max_seq_len"] }) : undefined,
+      },
+    ],
+    cures: {
+      tools: "set model.prompt_template to one that knows tools in tabbyAPI's config.yml",
+      context: "set model.max_seq_len: 32768 in tabbyAPI's config.yml",
+    },
+  },
+  // https://docs.litellm.ai/docs/proxy/health: without the gateway's key. Its models have the owner "openai", as those of many servers.
+  {
+    name: "LiteLLM",
+    about: [],
+    cures: { context: "set max_input_tokens in the model_info of LiteLLM's configuration, or serve another model" },
+  },
+  // Services: what they can do is not a setting of the user.
+  { name: "OpenAI", about: [], cures: {} },
+  { name: "DeepSeek", about: [], cures: {} },
+  { name: "Mistral", about: [], cures: {} },
+  truewireServer,
+];
+
+/** Whether an answer to `GET /health` is Truewire's. Truewire also has Ollama's API. */
+export function isTruewire(health: unknown): boolean {
+  return isObject(health) && isObject(health["slots"]) && Array.isArray(health["engines"]);
+}
+
+/** The server at a URL with a model in its list: by its host, the owner of the model in any case of letters, and its time. */
+export function serverListing(
+  url: string,
+  { ownedBy, created }: { readonly ownedBy: string | null; readonly created: number },
+): KnownServer | undefined {
+  const wanted = ownedBy?.toLowerCase() ?? "";
+  const withProfile = knownServer(url, { ownedBy: wanted, created })?.name;
+  return knownServers.find(
+    ({ name, owners = [] }) => name === withProfile || owners.some((one) => one.toLowerCase() === wanted),
+  );
+}
+
+function factsOf({
+  version,
+  contextSize,
+}: {
+  readonly version?: unknown;
+  readonly contextSize?: unknown;
+}): ServerFacts {
+  const named = nonEmpty(version)?.slice(0, 40);
+  return {
+    ...(named !== undefined && { version: named }),
+    ...(typeof contextSize === "number" && contextSize > 0 && { contextSize }),
+  };
+}
+
+/** The entry of a list whose member `name` is `value`. Ollama's names may lack the tag `:latest`. */
+function entryOf(list: unknown, name: string, value: string): JsonObject | undefined {
+  if (!Array.isArray(list)) return undefined;
+  const entries = (list as unknown[]).filter(isObject);
+  return entries.find((entry) => entry[name] === value || entry[name] === `${value}:latest`);
+}

@@ -1,0 +1,93 @@
+import * as z from "zod";
+import { ConfigError } from "./config-error.ts";
+import type { QueueTier } from "../../wire/core/request.ts";
+import type { KeyEntry } from "./config.ts";
+import { problemsOf, expectation, expected, integer, listShape, oneOf, settings, text } from "./shapes.ts";
+
+/** A key that is known by its hash, and what it may use. */
+export interface KeyConfig {
+  readonly name: string;
+  /** SHA-256 in lower-case hexadecimal digits. */
+  readonly hash: string;
+  readonly models?: readonly string[] | undefined;
+  readonly requestsPerMinute?: number | undefined;
+  readonly tokensPerMinute?: number | undefined;
+  readonly tokensPerDay?: number | undefined;
+  readonly concurrency?: number | undefined;
+  readonly answerTokens?: number | undefined;
+  readonly priority?: QueueTier | undefined;
+  /** Unix time in milliseconds. */
+  readonly expires?: number | undefined;
+}
+
+const hashError = expected("the hash of a key, such as truewire keys new prints it: sha256: and 64 hexadecimal digits");
+const timeError = expected("a day such as 2027-01-31, or a time such as 2027-01-31T18:00:00Z");
+
+/** A name goes into headers of logs and messages of errors, so it is one line. */
+const name = text("a name, such as alice").refine((value) => !/\p{Cc}/u.test(value), {
+  error: "expected a name of one line",
+});
+
+const key = settings(
+  {
+    name: name.describe("Whose key it is, for logs and messages; keys of one name count together"),
+    hash: z
+      .string({ error: hashError })
+      .regex(/^sha256:[0-9a-f]{64}$/i, { error: hashError })
+      .transform((value) => value.slice("sha256:".length).toLowerCase())
+      .describe("SHA-256 of the key, as `truewire keys new` prints it: sha256:…"),
+    models: listShape(text("a model's name, such as gpt-*"), "a list such as [small, gpt-*]")
+      .optional()
+      .describe("Names of the models that it may use, as clients write them; * matches any text (default: all)"),
+    requestsPerMinute: integer(1).optional().describe("The most requests in a minute"),
+    tokensPerMinute: integer(1).optional().describe("The most tokens in a minute, of prompts and answers together"),
+    tokensPerDay: integer(1).optional().describe("The most tokens on a day (UTC), of prompts and answers together"),
+    concurrency: integer(1).optional().describe("Maximum number of requests in parallel"),
+    answerTokens: integer(1)
+      .optional()
+      .describe(
+        "The tokens that a request without max_tokens reserves for its answer while it runs (default: 1000, but not more than a tenth of the smallest limit of tokens)",
+      ),
+    priority: oneOf(["priority", "default", "flex"])
+      .optional()
+      .describe(
+        "The tier of its requests in queues, and the highest that their service_tier may ask for: priority, default or flex (default: default)",
+      ),
+    expires: z
+      .string({ error: timeError })
+      .regex(/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/, { error: timeError })
+      .refine((value) => !Number.isNaN(Date.parse(value)), { error: timeError })
+      .transform((value) => Date.parse(value))
+      .optional()
+      .describe("When it stops working: a day (its beginning in UTC), or a time with its zone"),
+  },
+  "a mapping such as { name: alice, hash: sha256:… }",
+);
+
+/** Two keys that are the same one would have to be of one name, with one set of limits: which was meant? */
+export const keysSchema: z.ZodType<readonly KeyConfig[], readonly KeyEntry[]> = listShape(
+  key,
+  "a list such as [{ name: alice, hash: sha256:… }]",
+).superRefine((keys, context) => {
+  const seen = new Set<string>();
+  for (const [at, { hash }] of keys.entries()) {
+    if (seen.has(hash))
+      context.addIssue({ code: "custom", path: [at, "hash"], message: "must not be the hash of an earlier key" });
+    seen.add(hash);
+  }
+});
+
+/** Checks what a file of keys holds. Throws `ConfigError` with every problem. */
+export function parseKeys(value: unknown): readonly KeyConfig[] {
+  const result = keysSchema.safeParse(value, { error: expectation });
+  if (result.success) return result.data;
+  throw new ConfigError(result.error.issues.flatMap(problemsOf));
+}
+
+/** The settings of a key that are not limits. */
+const unlimited: ReadonlySet<string> = new Set<keyof KeyConfig>(["name", "hash", "models", "expires", "priority"]);
+
+/** Whether the usage of a key is counted. */
+export function isLimited(key: KeyConfig): boolean {
+  return Object.entries(key).some(([name, value]) => value !== undefined && !unlimited.has(name));
+}

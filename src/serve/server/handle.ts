@@ -1,0 +1,273 @@
+import { turnSeal } from "../../wire/apis/turn-seal.ts";
+import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
+import { isObject } from "../../wire/core/json.ts";
+import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../../wire/apis/failures.ts";
+import { requestId } from "../../wire/apis/ids.ts";
+import { azurePath, plainPath, requestedProfile } from "./exchange.ts";
+import type { HttpExchange } from "./exchange.ts";
+import { modelNotServed, modelsOf } from "./model-directory.ts";
+import type { ModelView, ServedModel } from "./model-directory.ts";
+import { WatchedRequest } from "./inspect/watched-request.ts";
+import { preflightHeaders } from "./origins.ts";
+import { readFormBody } from "./read-form.ts";
+import { readJsonBody } from "./read-json.ts";
+import { Reply } from "./reply.ts";
+import type { ModelEndpoint, NamedRequest, ServerRoute } from "./reply.ts";
+import { RequestRecord } from "./request-record.ts";
+import { noteReasoning } from "./thinking-models.ts";
+import { conventionsOfUnknown, knownPaths, pathAsNamed, routeOf, decodedSegment } from "./routes.ts";
+import type { Service } from "./service.ts";
+import { random } from "../../wire/random/random.ts";
+
+type Stage = (reply: Reply, service: Service) => Promise<void> | void;
+
+/**
+ * The life of a request: its stages, in order. A stage ends the request by sending an answer, or by throwing the `FailureError` to answer
+ * with. `account` follows in every case.
+ */
+const stages: readonly Stage[] = [
+  findRoute,
+  checkOrigin,
+  chooseProfile,
+  findEndpoint,
+  authenticate,
+  requireReady,
+  receiveBody,
+  findModel,
+  takeLimits,
+  // Asks the engine and writes its answer: generate.ts, run-generation.ts, write-answer.ts.
+  answer,
+];
+
+/** The stages before a client may open a WebSocket. Each message on it is then a request of its own. */
+const admission: readonly Stage[] = [findRoute, checkOrigin, chooseProfile, requireRoute, authenticate, requireReady];
+
+/** Answers one exchange; never rejects. */
+export async function handle(exchange: HttpExchange, service: Service): Promise<void> {
+  const record = new RequestRecord();
+  const { settings, log, requests, inspector } = service;
+  const id = requestId(random);
+  record.watched = inspector?.watch(exchange, id, record, settings.mask);
+  if (record.watched instanceof WatchedRequest) record.inspection = record.watched;
+  const reply = new Reply(exchange, id, record, settings);
+  requests.begin();
+  log.debug({ req: id, method: exchange.method, path: exchange.path }, "received");
+  try {
+    for (const stage of stages) {
+      const wait = stage(reply, service);
+      if (wait) await wait;
+      if (reply.sent) break;
+    }
+  } catch (error) {
+    reply.fail(error);
+  } finally {
+    account(reply, service);
+  }
+}
+
+/** Whether a client may open a WebSocket at the path of the exchange. If not, the exchange is answered with the reason. */
+export async function admit(exchange: HttpExchange, service: Service): Promise<boolean> {
+  const reply = new Reply(exchange, requestId(random), new RequestRecord(), service.settings);
+  try {
+    for (const stage of admission) await stage(reply, service);
+    return true;
+  } catch (error) {
+    service.requests.begin();
+    reply.fail(error);
+    account(reply, service);
+    return false;
+  }
+}
+
+function findRoute(reply: Reply): void {
+  const { exchange } = reply;
+  const found = routeOf(exchange.path);
+  const header = (name: string): string | undefined => exchange.header(name);
+  const conventions = found?.route.conventions ?? conventionsOfUnknown(exchange.path, header);
+  reply.conventions = typeof conventions === "function" ? conventions(header) : conventions;
+  if (!found) return;
+  reply.route = found.route;
+  reply.parameter = found.parameter;
+}
+
+/** Throws `FailureError` 403 for a page that may not use the server. */
+function checkOrigin(reply: Reply, { settings }: Service): void {
+  reply.headers = settings.origins.headersFor(reply.exchange);
+}
+
+function chooseProfile(reply: Reply): void {
+  reply.requestedProfile = requestedProfile(reply.exchange);
+}
+
+/** Throws `FailureError` 404. */
+function requireRoute(reply: Reply): void {
+  routeIn(reply);
+}
+
+function routeIn({ route, exchange: { method, path }, profile }: Reply): ServerRoute {
+  if (route) return route;
+  throw profile.judgesAsVendor ? unknownUrl(method, path) : unknownPath(method, path, knownPaths());
+}
+
+/** Finds the endpoint of the method. Answers OPTIONS; throws `FailureError` 404, 405 or 426. */
+function findEndpoint(reply: Reply, service: Service): void {
+  const { exchange, record } = reply;
+  const { method, path } = exchange;
+  const route = routeIn(reply);
+  if (route.api && method === "POST") {
+    record.api = route.api;
+    record.trace = service.tracing?.begin({
+      requestId: reply.requestId,
+      method,
+      route: pathAsNamed(path),
+      header: (name) => exchange.header(name),
+      masked: (text) => service.settings.mask.text(text),
+    });
+  }
+  if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methodsOf(route)));
+  reply.endpoint = route.methods[(method === "HEAD" ? "GET" : method) as keyof typeof route.methods];
+  if (reply.endpoint) return;
+  if (exchange.header("upgrade")?.toLowerCase() === "websocket") throw noWebSocket();
+  throw methodNotAllowed(method, path, [...methodsOf(route), "OPTIONS"]);
+}
+
+function methodsOf({ methods }: ServerRoute): string[] {
+  return Object.keys(methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
+}
+
+/** Finds the client of the key. Throws `FailureError` 401 or 403, and 404 for a path that has nothing on this server. */
+function authenticate(reply: Reply, service: Service): Promise<void> | void {
+  const { keys, admin } = service.settings;
+  const { open, admin: isAdmin, requireEnabled } = routeIn(reply);
+  requireEnabled?.(service);
+  if (isAdmin === true) return admin.check(reply.key, reply.exchange);
+  if (keys.required) return findClient(reply, keys, open === true);
+}
+
+async function findClient(reply: Reply, keys: Service["settings"]["keys"], isOpen: boolean): Promise<void> {
+  const client = await (isOpen ? keys.find(reply.key) : keys.check(reply.key, reply.profile));
+  reply.client = client;
+  reply.record.keyName = client?.name;
+  reply.isStranger = client === undefined || client.models !== undefined;
+}
+
+/** Throws `FailureError` 503 while the models are loaded, and when the server stops. */
+function requireReady(reply: Reply, { state }: Service): void {
+  if (state === "ready" || routeIn(reply).open === true) return;
+  throw new FailureError({
+    message: state === "loading" ? "The models are still being loaded." : "The server is stopping.",
+    status: 503,
+    kind: "unavailable",
+    param: null,
+    code: state === "loading" ? "model_loading" : "shutting_down",
+    retryAfterSeconds: 1,
+  });
+}
+
+/** Reads the body of a request to a model: JSON, or a form. */
+async function receiveBody(reply: Reply, service: Service): Promise<void> {
+  const { endpoint } = reply;
+  if (typeof endpoint !== "object") return;
+  const body = await (endpoint.bodyType === "form" ? readFormBody : readJsonBody)(reply, service);
+  const { deployment } = azurePath(reply.exchange.path);
+  // At Azure the path names the model, and the body need not.
+  reply.received = deployment === undefined || !isObject(body) ? body : { ...body, model: decodedSegment(deployment) };
+}
+
+/** Validates the request and finds its model, whose profile decides what is refused. Throws `FailureError` 400, 404 or 503. */
+function findModel(reply: Reply, service: Service): Promise<void> | void {
+  const { endpoint, exchange } = reply;
+  if (typeof endpoint !== "object") return;
+  const directory = modelsOf(reply.client, service.directory);
+  const value = reply.received;
+  const body = exchange.readMessage ? exchange.readMessage(value) : value;
+  const named = directory.namedIn(body);
+  const profile = reply.useProfile(named?.from.profile);
+  const forwards = endpoint.api !== undefined && named?.from.forwards?.includes(endpoint.api) === true;
+  const header = (name: string): string | undefined => exchange.header(name);
+  const name = isObject(body) ? body["model"] : undefined;
+  // OpenAI's gateway looks for the model before the API reads the request.
+  if (!named && endpoint.findsModelFirst && profile.judgesAsVendor && typeof name === "string" && name !== "")
+    throw modelNotServed(name, directory, profile, endpoint.lists);
+  const read = endpoint.read(
+    body,
+    {
+      profile,
+      forwards,
+      header,
+      turnSeal: turnSeal(service.turnKey, reply.client?.owner ?? ""),
+      standsFor: named?.from.settings.standsFor,
+    },
+    reply,
+    service,
+  );
+  if (read instanceof Promise) return read.then((late) => useModel(named, late, endpoint, directory, reply));
+  useModel(named, read, endpoint, directory, reply);
+}
+
+/** `named`: the model that the request names. */
+function useModel(
+  named: ServedModel | undefined,
+  read: NamedRequest,
+  endpoint: ModelEndpoint,
+  directory: ModelView,
+  reply: Reply,
+): void {
+  const { record } = reply;
+  const model = named ?? (read.name === undefined ? onlyModel(directory) : undefined);
+  record.model = read.name ?? model?.info.id;
+  if (!model) throw modelNotServed(record.model ?? "", directory, reply.profile, endpoint.lists);
+  reply.useProfile(model.from.profile);
+  endpoint.check?.(model, read, () => directory.list().map(({ info }) => info));
+  record.servedModel = model.info.id;
+  record.served = model;
+  reply.read = read;
+  reply.model = model;
+}
+
+/** The model of a request that names none. Throws `FailureError` 400 if there are several. */
+function onlyModel(directory: ModelView): ServedModel {
+  const [first, ...others] = directory.list();
+  if (first && others.every(({ from, engineModel }) => from === first.from && engineModel === first.engineModel))
+    return first;
+  throw invalidRequest(
+    "Several models are served: say which one is meant, as 'model'.",
+    "model",
+    "missing_required_parameter",
+  );
+}
+
+/** Takes the request from the client's limits. Throws `FailureError` 429. */
+function takeLimits(reply: Reply, { limiter }: Service): Promise<void> | void {
+  const { endpoint, read, client } = reply;
+  if (typeof endpoint !== "object" || !read || !client?.limits) return;
+  const { prompt = 0, reserved } = endpoint.cost?.(read, client.limits) ?? {};
+  return reply.takeLimits(limiter, prompt, reserved);
+}
+
+function answer(reply: Reply, service: Service): Promise<void> | void {
+  const { endpoint, read, model } = reply;
+  if (typeof endpoint === "function") return endpoint(reply, service, reply.parameter);
+  if (read && model) return endpoint?.answer(read, model, reply, service);
+}
+
+/** Releases what the request held, counts it, and writes its line in the log. A response in the background has its own account. */
+function account(reply: Reply, { log, requests, metrics }: Service): void {
+  const { exchange, record, requestId: req, sink } = reply;
+  reply.bodyLease?.release();
+  if (!record.detached) reply.usageLease?.end();
+  const outcome = record.outcome(sink.departure.happened);
+  requests.finish(outcome);
+  if (record.hasReasoning && record.served && record.fallback === undefined) noteReasoning(record.served);
+  metrics?.observe(record, outcome);
+  const client = exchange.header("x-client-request-id");
+  const fields = record.addFields({ req, method: exchange.method, path: exchange.path });
+  if (client !== undefined) fields["clientRequestId"] = client;
+  record.endTrace(outcome);
+  if (!record.detached) record.watched?.ended(outcome, record);
+  // Probes, and pages that show requests and models, send these every few seconds.
+  if (!record.api && /^\/(?:health|metrics|admin\/requests|admin\/models\/live)/.test(plainPath(exchange.path)))
+    log.debug(fields, outcome);
+  else if (outcome === "failed") log.error(fields, outcome);
+  else log.info(fields, outcome === "cancelled" ? "cancelled by client" : outcome);
+}

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import type { Engine, ModelInfo } from "../../wire/core/engine.ts";
+import { ModelDirectory } from "./model-directory.ts";
+
+function engineOf(models: () => readonly ModelInfo[]): Engine {
+  return {
+    models,
+    generate: () => ({
+      [Symbol.asyncIterator]: () => ({ next: () => Promise.resolve({ done: true, value: undefined }) }),
+    }),
+    health: () => ({ state: "ready" }),
+    close: () => Promise.resolve(),
+  };
+}
+
+function listOf(...ids: string[]): ModelInfo[] {
+  return ids.map((id) => ({ id, created: 1, ownedBy: "test", endpoints: ["chat", "completions"] }));
+}
+
+// Lists were compared by identity, so an engine that makes its list anew each time had all models gathered for every request.
+test("an engine that makes its list anew each time does not have it read again", () => {
+  const directory = new ModelDirectory([
+    { name: "a", engine: engineOf(() => listOf("one", "two")), aliases: [], settings: {} },
+  ]);
+  expect(directory.find("two")).toBeDefined();
+  expect(directory.find("two")).toBe(directory.find("two"));
+});
+
+test("a model that comes, goes or changes is noticed", () => {
+  let models = listOf("one", "two");
+  const directory = new ModelDirectory([
+    { name: "a", engine: engineOf(() => models), aliases: ["alias"], settings: {} },
+  ]);
+  expect(directory.list().map(({ info }) => info.id)).toEqual(["one", "two", "alias"]);
+  models = listOf("one", "three");
+  expect(directory.list().map(({ info }) => info.id)).toEqual(["one", "three", "alias"]);
+  models = listOf("one", "three").map((model) => ({ ...model, contextLength: 5 }));
+  expect(directory.find("three")?.info.contextLength).toBe(5);
+  models = listOf("one", "three").map((model) => ({ ...model, contextLength: 5, endpoints: ["chat"] }));
+  expect(directory.find("three")?.info.endpoints).toEqual(["chat"]);
+});

@@ -1,0 +1,114 @@
+import type { MultipartParser, MultipartPart } from "@remix-run/multipart-parser";
+import { bodyAlreadyRead } from "../../wire/apis/failures.ts";
+import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
+import type { Steps } from "../../wire/core/steps.ts";
+import { receiveBytes, unsupportedType } from "./read-json.ts";
+import type { Reply } from "./reply.ts";
+import type { Service } from "./service.ts";
+import { inTurns } from "./turns.ts";
+
+/** OpenAI's limit of a request with a file, in bytes (buzz #381). */
+const maxFormBytes = 26_214_400;
+/** Members of a form; the SDKs send each item of a list as one. */
+const maxParts = 2048;
+const maxHeaderBytes = 4096;
+/** A member that is no file. */
+const maxTextBytes = 1024 * 1024;
+/** The bytes of one step; divisible by 3, so that the base64 of the steps can be joined. */
+const stepBytes = 48 * 1024;
+
+/**
+ * Reads the body of a request as a form (`multipart/form-data`, RFC 7578): texts by their names, lists of texts where a name ends with `[]`
+ * (without it), and files as `{ name, data }` with `data` in base64. Rejects with `FailureError`: 400 malformed, 413 too large, 415 for
+ * another type, and as `readJsonBody` does.
+ */
+export async function readFormBody(reply: Reply, service: Service): Promise<{ readonly [name: string]: unknown }> {
+  const contentType = reply.exchange.header("content-type") ?? "";
+  if (!/^multipart\/form-data\s*(?:;|$)/i.test(contentType))
+    throw unsupportedType(contentType, undefined, "multipart/form-data");
+  const [, quoted, plain] = /;\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))/i.exec(contentType) ?? [];
+  const boundary = quoted ?? plain;
+  if (boundary === undefined || !/^[\x20-\x7e]+$/.test(boundary))
+    throw malformed("its header Content-Type has no boundary");
+  // A framework has read the body.
+  if (reply.exchange.parsedBody !== undefined) throw bodyAlreadyRead();
+  const { bytes } = await receiveBytes(reply, service);
+  if (bytes.length > maxFormBytes) throw tooLarge(bytes.length);
+  const members = new Map<string, unknown>();
+  // Imported when it is needed, so that the server starts fast.
+  const { MultipartParser } = await import("@remix-run/multipart-parser");
+  const parser = new MultipartParser(boundary, {
+    maxHeaderSize: maxHeaderBytes,
+    maxFileSize: maxFormBytes,
+    maxParts,
+    maxTotalSize: maxFormBytes,
+  });
+  await inTurns(readParts(bytes, parser, members));
+  const form = Object.fromEntries(members);
+  const shown = Object.fromEntries([...members].map(([name, value]) => [name, withoutData(value)]));
+  reply.record.inspection?.body(new TextEncoder().encode(JSON.stringify(shown)));
+  return form;
+}
+
+function* readParts(bytes: Uint8Array, parser: MultipartParser, members: Map<string, unknown>): Steps<void> {
+  try {
+    for (let at = 0; at < bytes.length; at += stepBytes) {
+      for (const part of parser.write(bytes.subarray(at, at + stepBytes))) yield* readPart(part, members);
+      yield;
+    }
+    parser.finish();
+  } catch (cause) {
+    if (cause instanceof FailureError) throw cause;
+    throw malformed(cause instanceof Error ? cause.message : "it has another form", cause);
+  }
+}
+
+function* readPart(part: MultipartPart, members: Map<string, unknown>): Steps<void> {
+  const { name, filename } = part;
+  if (name === undefined) throw malformed("one of its parts has no name");
+  if (filename !== undefined || name === "file") {
+    const { bytes } = part;
+    let data = "";
+    for (let at = 0; at < bytes.length; at += stepBytes) {
+      data += btoa(latin1(bytes.subarray(at, at + stepBytes)));
+      yield;
+    }
+    members.set(name, { name: filename ?? name, data });
+    return;
+  }
+  if (part.size > maxTextBytes) throw malformed(`'${name}' has more than ${maxTextBytes} bytes`);
+  if (!name.endsWith("[]")) return void members.set(name, part.text);
+  const list = members.get(name.slice(0, -2));
+  if (Array.isArray(list)) list.push(part.text);
+  else members.set(name.slice(0, -2), [part.text]);
+}
+
+/** Each byte as a character. */
+function latin1(bytes: Uint8Array): string {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
+  return text;
+}
+
+/** A file as it is inspected: without its bytes. */
+function withoutData(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || !("data" in value)) return value;
+  return { ...value, data: `${String(value.data).length} characters of base64` };
+}
+
+function malformed(reason: string, cause?: unknown): FailureError {
+  const failure = invalidRequest(`The request body is not a valid form (multipart/form-data): ${reason}.`);
+  return cause === undefined ? failure : new FailureError({ ...failure.failure, cause });
+}
+
+/** OpenAI's message. */
+function tooLarge(bytes: number): FailureError {
+  return new FailureError({
+    kind: "invalid-request",
+    message: `Maximum content size limit (${maxFormBytes}) exceeded (${bytes} bytes read)`,
+    status: 413,
+    param: null,
+    code: null,
+    sourceType: "server_error",
+  });
+}

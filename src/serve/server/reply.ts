@@ -1,0 +1,253 @@
+import type { ModelInfo } from "../../wire/core/engine.ts";
+import type { GenerationFailure } from "../../wire/core/events.ts";
+import { FailureError } from "../../wire/core/failure.ts";
+import { internalError } from "../../wire/apis/failures.ts";
+import { openaiErrorFormat } from "../../wire/apis/api-error-format.ts";
+import type { ReadOptions } from "../../wire/apis/port.ts";
+import type { Profile } from "../../wire/apis/profile.ts";
+import { rateLimitReached } from "../../wire/apis/rate-limits.ts";
+import type { HeaderReader, ApiErrorFormat } from "../../wire/apis/api-error-format.ts";
+import type { Limiter, UsageLimits } from "../kv/limits.ts";
+import type { BodyLease } from "./body-budget.ts";
+import { ClientGone } from "./exchange.ts";
+import type { AnswerSink, HttpExchange, HeaderFields } from "./exchange.ts";
+import type { Client } from "./keys/key-ring.ts";
+import { UsageLease } from "./keys/usage-lease.ts";
+import type { Mask } from "./mask.ts";
+import type { ServedModel } from "./model-directory.ts";
+import type { ObservedApi, RequestRecord } from "./request-record.ts";
+import type { Service, ServiceSettings } from "./service.ts";
+
+export type Method = "GET" | "POST" | "DELETE";
+
+/** One path of the server. */
+export interface ServerRoute {
+  /** How the API of the path writes keys, headers and errors. A function if several APIs share the path and are distinguished by headers. */
+  readonly conventions: ApiErrorFormat | ((header: HeaderReader) => ApiErrorFormat);
+  /** Needs no key. */
+  readonly open?: boolean;
+  /** Needs an admin key. */
+  readonly admin?: boolean;
+  /** Throws `FailureError` if the server has nothing at the path, before a key is asked for. */
+  readonly requireEnabled?: (service: Service) => void;
+  /** The API under which its POST requests are counted and traced. */
+  readonly api?: ObservedApi;
+  readonly methods: Readonly<Partial<Record<Method, EndpointHandler | ModelEndpoint>>>;
+}
+
+/** Answers a request. `parameter`: the decoded value of `{id}` or `{rest}` in the path; "" if the path has none. */
+export type EndpointHandler = (reply: Reply, service: Service, parameter: string) => Promise<void> | void;
+
+/**
+ * An endpoint that asks a model. The stages of a request (handle.ts) receive the body, find the model and take the client's limits; the
+ * endpoint supplies what differs.
+ */
+export interface ModelEndpoint<Read extends NamedRequest = NamedRequest> {
+  /** The API name in `ServedEngine.forwards`; absent: requests are never forwarded unchanged. */
+  readonly api?: string;
+  /** Only models with this endpoint are listed when the requested one does not exist; default: all. */
+  readonly lists?: ModelInfo["endpoints"][number];
+  /** "form": requests are `multipart/form-data`. Default: JSON. */
+  readonly bodyType?: "form" | undefined;
+  /** In profile `exact`, an unknown model is reported before any mistake in the request. */
+  readonly findsModelFirst?: boolean | undefined;
+  /** Reads and validates the parsed body. Throws `FailureError`. */
+  read(body: unknown, options: BodyOptions, reply: Reply, service: Service): Read | Promise<Read>;
+  /** Throws `FailureError` if the model cannot answer such requests. `others`: all models of the client. */
+  check?(model: ServedModel, read: Read, others: () => readonly ModelInfo[]): void;
+  /** The tokens to take from the client's limits; default: none. */
+  cost?(read: Read, limits: UsageLimits): { readonly prompt: number; readonly reserved?: number };
+  answer(read: Read, model: ServedModel, reply: Reply, service: Service): Promise<void>;
+}
+
+/** The model of a request; undefined: the request names none, and the only served model is meant. */
+export interface NamedRequest {
+  readonly name: string | undefined;
+}
+
+export type BodyOptions = Required<Omit<ReadOptions, "standsFor">> & Pick<ReadOptions, "standsFor">;
+
+/** One request and its answer: what the stages have found out so far, and the headers that every answer has. Sends one answer only. */
+export class Reply {
+  readonly requestId: string;
+  readonly record: RequestRecord;
+  readonly exchange: HttpExchange;
+  /** What the answer is written to: the exchange, unless the answer can go on without it. */
+  sink: AnswerSink;
+  route: ServerRoute | undefined;
+  parameter = "";
+  endpoint: EndpointHandler | ModelEndpoint | undefined;
+  received: unknown;
+  read: NamedRequest | undefined;
+  model: ServedModel | undefined;
+  /** The client's header `X-Truewire-Wire`. Precedence: header, model, server. */
+  requestedProfile: Profile | undefined;
+  /** Absent if no key is required. */
+  client: Client | undefined;
+  /** The memory that the body takes from the server's budget. */
+  bodyLease: BodyLease | undefined;
+  /** Present if the client has limits. */
+  usageLease: UsageLease | undefined;
+  /** The path needs no key, but others do, and the client has none or one for some models only: it must not learn model names. */
+  isStranger = false;
+  /** Added to every answer. */
+  headers: HeaderFields = {};
+  conventions: ApiErrorFormat = openaiErrorFormat;
+  /** The profile of the server, or of the model once it is known. */
+  #configuredProfile: Profile;
+  readonly #mask: Mask;
+  #sent = false;
+
+  constructor(
+    exchange: HttpExchange,
+    requestId: string,
+    record: RequestRecord,
+    settings: Pick<ServiceSettings, "profile" | "mask">,
+  ) {
+    this.exchange = exchange;
+    this.sink = exchange;
+    this.requestId = requestId;
+    this.record = record;
+    this.#configuredProfile = settings.profile;
+    this.#mask = settings.mask;
+  }
+
+  /** The profile of this answer, errors included. */
+  get profile(): Profile {
+    return this.requestedProfile ?? this.#configuredProfile;
+  }
+
+  /** Sets the profile of the model (undefined: the server's) and returns the profile of the answer. */
+  useProfile(profile: Profile | undefined): Profile {
+    if (profile) this.#configuredProfile = profile;
+    return this.profile;
+  }
+
+  /** The API key that the client sent; "" if none. */
+  get key(): string {
+    return this.conventions.keyIn((name) => this.exchange.header(name));
+  }
+
+  /** Adds headers to the answer, and lets pages of other origins read them. */
+  addHeaders(added: Readonly<Record<string, string>>): void {
+    const { [exposes]: exposed } = this.headers;
+    const names = [...(exposed === undefined ? [] : [exposed]), ...Object.keys(added)].join(", ");
+    this.headers = { ...this.headers, ...added, ...(exposed !== undefined && { [exposes]: names }) };
+  }
+
+  /**
+   * Takes the request from the client's limits, if it has any. `tokens`: the estimated prompt tokens, 0 for a request that costs none;
+   * `reserved`: the tokens that the answer may have. Rejects with `FailureError` 429.
+   */
+  async takeLimits(limiter: Limiter, tokens = 0, reserved = 0): Promise<void> {
+    const { client } = this;
+    if (!client?.limits) return;
+    const { name = client.owner } = client;
+    const taken = await limiter.take(name, client.limits, tokens, reserved);
+    this.addHeaders(this.conventions.limitHeaders(taken.levels, Date.now()));
+    if ("bound" in taken) throw rateLimitReached(taken, name);
+    this.usageLease = new UsageLease(taken, tokens);
+  }
+
+  /** Status and headers have been sent. */
+  get sent(): boolean {
+    return this.#sent;
+  }
+
+  /** Sends a complete answer. */
+  send(status: number, contentType: string | null, body: string, headers: HeaderFields = {}): void {
+    const fields: Record<string, string> = {};
+    if (contentType !== null) fields["content-type"] = contentType;
+    this.#addHead(fields, status);
+    Object.assign(fields, headers, bothWarnings(headers, this.headers));
+    this.record.inspection?.responseHeaders(fields);
+    this.record.inspection?.responseText(body);
+    this.sink.send(status, fields, body);
+  }
+
+  /** Sends status 200 and the headers of a streamed answer. */
+  open(headers: HeaderFields): void {
+    const fields = { ...headers };
+    this.#addHead(fields, 200);
+    Object.assign(fields, bothWarnings(headers, this.headers));
+    this.record.inspection?.responseHeaders(fields);
+    this.sink.open(200, fields);
+  }
+
+  /** Sends a part of a streamed answer. Returns a promise if the reader is slow, as `Exchange.write`. */
+  write(text: string): Promise<void> | undefined {
+    const sent = this.#formatted(text);
+    this.record.inspection?.responseText(sent);
+    return this.sink.write(sent);
+  }
+
+  /** Sends the last part of a streamed answer and ends it. */
+  end(text: string): void {
+    const sent = this.#formatted(text);
+    this.record.inspection?.responseText(sent);
+    this.sink.end(sent);
+  }
+
+  #formatted(text: string): string {
+    return this.sink.format === undefined ? text : this.sink.format(text);
+  }
+
+  /** Sends an error in the form of the API. Anything but a `FailureError` is a defect: status 500, and the cause is logged. */
+  fail(error: unknown): void {
+    if (error instanceof ClientGone) return;
+    const thrown = error instanceof FailureError ? error.failure : internalError(error).failure;
+    // The log masks the cause itself.
+    const { cause, ...rest } = thrown;
+    const failure: GenerationFailure = this.#mask.value(rest);
+    if (cause !== undefined) this.record.cause = cause;
+    // The message about a wrong key quotes the key, and a short key without a mask.
+    this.record.refusal = failure.status === 401 ? { ...failure, message: failure.code ?? "no key" } : failure;
+    // The writer of an open stream has ended it, unless the writer failed.
+    if (this.#sent) return this.end("");
+    const { status, contentType, body, headers } = this.conventions.writeFailure(
+      failure,
+      this.profile,
+      this.requestId,
+      (name) => this.exchange.header(name),
+    );
+    this.send(status, contentType, body, { ...headers, ...failureHeaders(failure) });
+  }
+
+  #addHead(fields: Record<string, string>, status: number): void {
+    this.#sent = true;
+    this.record.status = status;
+    this.record.headMs = Math.round(performance.now() - this.record.receivedAt);
+    Object.assign(fields, this.conventions.answerHeaders(this.requestId, this.record.headMs), this.headers);
+  }
+}
+
+const exposes = "access-control-expose-headers";
+
+function failureHeaders({ headers = {}, retryAfterSeconds }: GenerationFailure): HeaderFields {
+  if (retryAfterSeconds === undefined) return headers;
+  return { ...headers, "retry-after": String(Math.max(1, Math.ceil(retryAfterSeconds))) };
+}
+
+/** Longer warnings are cut, because proxies refuse answers with more than a few kilobytes of headers. In characters. */
+const maxWarningLength = 1000;
+
+const warning = "x-truewire-warning";
+
+/** The warnings of an engine about its answer, after those about the request. */
+function bothWarnings(ofAnswer: HeaderFields, ofRequest: HeaderFields): HeaderFields {
+  const { [warning]: later } = ofAnswer;
+  const { [warning]: earlier } = ofRequest;
+  return later === undefined || earlier === undefined ? {} : warningHeader([earlier, later]);
+}
+
+/** The header that lists the parts of a request that the answer ignores, for developers without access to the log. */
+export function warningHeader(warnings: readonly string[]): HeaderFields {
+  let text = "";
+  for (const warning of warnings) {
+    text += `${text === "" ? "" : "; "}${warning.slice(0, maxWarningLength + 1)}`;
+    if (text.length > maxWarningLength) break;
+  }
+  const plain = text.replace(/[^ -~]+/g, "?");
+  const isCut = plain.length > maxWarningLength;
+  return { [warning]: isCut ? `${plain.slice(0, maxWarningLength - 3)}...` : plain };
+}

@@ -1,0 +1,239 @@
+import { expect, expectTypeOf, test } from "vitest";
+import type * as z from "zod";
+import { listOf } from "../request/shapes.ts";
+import { chatParameters, readChatRequest } from "./request.ts";
+import * as schema from "./request-schema.ts";
+import type {
+  ChatAssistantMessage,
+  ChatContentPart,
+  ChatRequestMessage,
+  ChatRequestTool,
+  ChatRequestToolCall,
+  ChatRequestToolChoice,
+  ProgramMessage,
+  ProgramTool,
+} from "./request-types.ts";
+import { chatMembers } from "./send.ts";
+
+// request-types.ts is generated from the schemas, so that users' code that imports these types is compiled without zod.
+// `npx vitest run --project unit src/wire/apis/chat/request-types.test.ts -u` writes them anew.
+
+/**
+ * How types are printed. `written`: as Truewire writes requests, without null for what is absent. `names`: the names of schemas that have
+ * a declaration. `omitted`: members that are never written.
+ */
+interface Form {
+  readonly written: boolean;
+  readonly names: ReadonlyMap<z.ZodType, string>;
+  readonly omitted: ReadonlySet<string>;
+}
+
+/** Prints the type of a schema's values. */
+function typeOf(shape: z.ZodType, form: Form, indent = "", top = false): string {
+  const name = top ? undefined : form.names.get(shape);
+  if (name !== undefined) return name;
+  const list = listOf(shape);
+  if (list) return `${grouped(typeOf(list.item, form, indent))}[]`;
+  const { def } = shape as unknown as { readonly def: Readonly<Record<string, unknown>> };
+  const kind = def["type"];
+  if (kind === "string" || kind === "number" || kind === "boolean" || kind === "unknown") return kind;
+  if (kind === "literal")
+    return (def["values"] as readonly unknown[]).map((value) => JSON.stringify(value)).join(" | ");
+  if (kind === "enum")
+    return Object.keys(def["entries"] as object)
+      .map((value) => JSON.stringify(value))
+      .join(" | ");
+  if (kind === "nullable" || kind === "optional") {
+    const inner = typeOf(def["innerType"] as z.ZodType, form, indent);
+    return form.written ? inner : `${inner} | ${kind === "nullable" ? "null" : "undefined"}`;
+  }
+  // `anyObject`.
+  if (kind === "pipe") return "Record<string, unknown>";
+  if (kind === "union") {
+    const all = def["options"] as readonly z.ZodType[];
+    // Truewire writes the object that OpenAI specifies, not the bare URL of other programs.
+    const options = form.written && all === imageOptions ? all.slice(1) : all;
+    return options.map((option) => typeOf(option, form, indent)).join(" | ");
+  }
+  if (kind !== "object") throw new Error(`A schema of the unknown kind ${String(kind)}.`);
+  const deeper = `${indent}  `;
+  const members = Object.entries((shape as z.ZodObject).shape as Readonly<Record<string, z.ZodType>>)
+    .filter(([member]) => !form.omitted.has(member))
+    .map(([member, value]) => {
+      const isOptional = (value as unknown as { readonly def: { readonly type: string } }).def.type === "optional";
+      return `${deeper}${member}${isOptional ? "?" : ""}: ${typeOf(value, form, deeper)};\n`;
+    });
+  const open = def["catchall"] === undefined ? "" : `${deeper}[member: string]: unknown;\n`;
+  return `{\n${members.join("")}${open}${indent}}`;
+}
+
+const imageOptions = (schema.imageContentPart.shape.image_url as unknown as z.ZodUnion).options;
+
+/** Puts a union in parentheses. */
+function grouped(type: string): string {
+  let outer = type;
+  for (let rest = ""; rest !== outer;) [rest, outer] = [outer, outer.replaceAll(/\{[^{}]*\}/g, "")];
+  return outer.includes(" | ") ? `(${type})` : type;
+}
+
+function declaration(name: string, type: string, doc: string): string {
+  return `/** ${doc} */\nexport type ${name} =${type.startsWith("\n") ? "" : " "}${type};\n`;
+}
+
+const head = "// Generated from the schemas by src/wire/apis/chat/request-types.test.ts.\n\n";
+
+test("request-types.ts has the types of the schemas", async () => {
+  const text = [...typesOfRequests(), ...typesOfPrograms()];
+  await expect(head + text.join("\n")).toMatchFileSnapshot("request-types.ts");
+});
+
+function typesOfRequests(): readonly string[] {
+  const names = new Map<z.ZodType, string>([
+    [schema.requestToolCall, "ChatRequestToolCall"],
+    [schema.chatAssistantMessage, "ChatAssistantMessage"],
+  ]);
+  const form: Form = { written: false, names, omitted: new Set() };
+  const print = (shape: z.ZodType): string => typeOf(shape, form, "", true);
+  const part = `${print(schema.userPart)} | ${print(schema.refusalContentPart)}`;
+  return [
+    declaration("ChatContentPart", part, "A part of a message of any role."),
+    declaration("ChatRequestContent", "string | ChatContentPart[]", "The content of a message."),
+    declaration("ChatRequestToolCall", print(schema.requestToolCall), "A call of a tool in an assistant message."),
+    declaration("ChatAssistantMessage", print(schema.chatAssistantMessage), "An assistant message of a chat request."),
+    declaration("ChatRequestMessage", print(schema.requestMessage), "A message of a chat request."),
+    declaration("ChatRequestTool", print(schema.requestTool), "A tool of a chat request."),
+    declaration("ChatRequestToolChoice", print(schema.toolChoiceShape), "The `tool_choice` of a chat request."),
+  ];
+}
+
+test("the generated types are those that zod infers", () => {
+  expectTypeOf<ChatRequestMessage>().toEqualTypeOf<z.infer<typeof schema.requestMessage>>();
+  expectTypeOf<ChatAssistantMessage>().toEqualTypeOf<z.infer<typeof schema.chatAssistantMessage>>();
+  expectTypeOf<ChatRequestToolCall>().toEqualTypeOf<z.infer<typeof schema.requestToolCall>>();
+  expectTypeOf<ChatRequestTool>().toEqualTypeOf<z.infer<typeof schema.requestTool>>();
+  expectTypeOf<ChatRequestToolChoice>().toEqualTypeOf<z.infer<typeof schema.toolChoiceShape>>();
+  expectTypeOf<ChatContentPart>().toEqualTypeOf<
+    z.infer<typeof schema.userPart> | z.infer<typeof schema.assistantPart>
+  >();
+  // Messages of programs are messages of requests. A tool's result may have images, which chat requests do not.
+  expectTypeOf<Exclude<ProgramMessage, { role: "tool" | "system" | "developer" }>>().toExtend<ChatRequestMessage>();
+  expectTypeOf<ProgramTool>().toExtend<ChatRequestTool>();
+});
+
+/** A value that the schema accepts. */
+function sampleOf(shape: z.ZodType): unknown {
+  const list = listOf(shape);
+  if (list) return [sampleOf(list.item)];
+  const { def } = shape as unknown as { readonly def: Readonly<Record<string, unknown>> };
+  switch (def["type"]) {
+    case "string":
+      return "a";
+    case "number":
+      return 1;
+    case "boolean":
+      return true;
+    case "enum":
+      return Object.keys(def["entries"] as object)[0];
+    case "literal":
+      return (def["values"] as readonly unknown[])[0];
+    case "union":
+      return sampleOf((def["options"] as readonly z.ZodType[]).at(-1) as z.ZodType);
+    case "object":
+      return Object.fromEntries(
+        Object.entries((shape as z.ZodObject).shape as Readonly<Record<string, z.ZodType>>)
+          .filter(
+            ([, value]) => (value as unknown as { readonly def: { readonly type: string } }).def.type !== "optional",
+          )
+          .map(([name, value]) => [name, sampleOf(value)]),
+      );
+    default:
+      return {};
+  }
+}
+
+/** The parameters that reach a program under their own names, found by sending each of them. */
+function optionsOfPrograms() {
+  const needed: Readonly<Record<string, object>> = {
+    top_logprobs: { logprobs: true },
+    continue_final_message: {
+      add_generation_prompt: false,
+      messages: [
+        { role: "user", content: "a" },
+        { role: "assistant", content: "b" },
+      ],
+    },
+    tool_choice: { tools: [{ type: "function", function: { name: "a" } }] },
+    parallel_tool_calls: { tools: [{ type: "function", function: { name: "a" } }] },
+    return_progress: { stream: true },
+    xtc_threshold: { xtc_probability: 1 },
+    dry_base: { dry_multiplier: 1 },
+    dry_allowed_length: { dry_multiplier: 1 },
+    dry_penalty_last_n: { dry_multiplier: 1 },
+    dry_sequence_breakers: { dry_multiplier: 1 },
+  };
+  const samples: Readonly<Record<string, unknown>> = {
+    messages: [{ role: "user", content: "a" }],
+    tool_choice: "auto",
+    response_format: { type: "json_schema", json_schema: { name: "a", schema: {} } },
+    grammar: 'root ::= "a"',
+    reasoning_format: "none",
+    logit_bias: { 1: 1 },
+  };
+  const isOption = (name: string): boolean =>
+    !/^(messages|model|stream|stream_options|n|tools|functions|function_call)$/.test(name);
+  return chatParameters.filter(({ name, shape, treatment }) => {
+    if (treatment === "refused" || !isOption(name)) return false;
+    const body = {
+      model: "m",
+      messages: samples["messages"],
+      [name]: samples[name] ?? sampleOf(shape),
+      ...needed[name],
+    };
+    const { request } = readChatRequest(body, "req_1");
+    if (request.prompt.kind !== "chat") return false;
+    return chatMembers(request, request.prompt)[name] !== undefined;
+  });
+}
+
+/** The types of what programs get: requests as Truewire writes them. */
+function typesOfPrograms(): readonly string[] {
+  const names = new Map<z.ZodType, string>([
+    [schema.requestToolCall, "ProgramToolCall"],
+    [schema.userPart, "ProgramContentPart"],
+  ]);
+  // A program has given no state.
+  const states = ["extra_content", "provider_specific_fields", "reasoning_details", "thinking_blocks"];
+  const omitted = new Set(["prompt_cache_breakpoint", "cache_control", ...states]);
+  const form: Form = { written: true, names, omitted };
+  // Truewire writes reasoning as `reasoning_content`, calls as `tool_calls`, and no reference to an earlier audio answer.
+  const own: Form = { ...form, omitted: new Set([...omitted, "reasoning", "function_call", "audio", "content"]) };
+  const print = (shape: z.ZodType): string => typeOf(shape, form, "", true);
+  const content = "string | ProgramContentPart[]";
+  const messages = [
+    [schema.systemMessage, content],
+    [schema.developerMessage, content],
+    [schema.userMessage, content],
+    // Without text, the content is null.
+    [schema.chatAssistantMessage, 'string | { type: "text"; text: string }[] | null'],
+    [schema.toolMessage, content],
+  ].map(([shape, content]) => {
+    const type = typeOf(shape as z.ZodType, own, "    ");
+    return `\n  | ${type.replace(/role: .*\n/, (role) => `${role}      content: ${String(content)};\n`)}`;
+  });
+  const options = optionsOfPrograms().map(
+    ({ name, shape }) => `  ${name}?: ${name === "logit_bias" ? biases : typeOf(shape, form, "  ")};\n`,
+  );
+  return [
+    declaration("ProgramContentPart", print(schema.userPart), "A part of a message's content."),
+    declaration("ProgramToolCall", print(schema.requestToolCall), "A call in an assistant message."),
+    declaration(
+      "ProgramMessage",
+      messages.join(""),
+      "A message, as a chat request has it. A tool's result may have images.",
+    ),
+    declaration("ProgramTool", print(schema.requestTool), "A tool that the client offers."),
+    `/** The parameters of a chat request, by their meaning in docs/parameters.md, and the client's own members. */\nexport interface ProgramOptions {\n${options.join("")}  /** Members that Truewire does not know. */\n  [member: string]: unknown;\n}\n`,
+  ];
+}
+
+const biases = "Record<string, number> | [token: number | string, bias: number][]";
