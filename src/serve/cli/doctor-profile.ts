@@ -48,7 +48,7 @@ export function entryText(url: string, profile: ServerProfile): string {
 
 /**
  * Writes what a server accepts into the `requests` of its entry in a configuration file, and leaves the members that are set there, and
- * comments. Adds an entry, and the file, where there is none. Throws an Error for a file that is no configuration.
+ * comments. Adds an entry, and creates the file, if they are missing. Throws an Error for a file that is no configuration.
  */
 export async function writeProfile(file: string, url: string, profile: ServerProfile): Promise<void> {
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {

@@ -72,7 +72,7 @@ export interface DiscoveryOptions {
    * Default 300.
    */
   readonly limitMs?: number;
-  /** The port to listen on where none is named; default 8080. */
+  /** The port to listen on if the configuration names no port; default 8080. */
   readonly defaultPort?: number;
 }
 

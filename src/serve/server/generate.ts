@@ -130,7 +130,7 @@ async function answer(
   if (reply.exchange.header("x-truewire-cache")?.trim().toLowerCase() === "explain") explainMisses(reply);
   const detached = kept?.detach?.(context, service.processes?.own);
   const writer = request.stream && !detached ? read.streamWriter(context) : undefined;
-  // A steered response is ended early: only a local model says then what it has used, and only a server of the same API is told of lanes.
+  // A steered response is ended early: only a local model reports its usage then, and only a server of the same API gets the request as it is.
   if (writer)
     reply.exchange.answering?.(writer, forwards?.includes("responses") === true || canAnswer(engine, "usage"));
   const own = detached ? recordOfRun(record) : record;
