@@ -11,6 +11,6 @@ export function imageDefect(data: string): ImageDefect | undefined {
   if (data === "") return "empty";
   const head = data.slice(0, checkedLength);
   const isWhole = head.length === data.length || !/\s/.test(head);
-  if (!/^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(head) || (isWhole && data.trim().length % 4 !== 0)) return "base64";
+  if (!/^[A-Za-z0-9+/\s]*(?:=\s*){0,2}$/.test(head) || (isWhole && data.trim().length % 4 !== 0)) return "base64";
   return typeOfBase64(data) === undefined ? "unknown" : undefined;
 }
