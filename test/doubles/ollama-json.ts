@@ -1,7 +1,8 @@
 /*
  * How Ollama reads the JSON of a request: into Go's structs, with Go's errors. Unknown members are ignored, null counts as absent, and a
  * member of another type is refused. Source: ollama 0.33.0 api/types.go; Go's encoding/json, UnmarshalTypeError; wk8/go-ordered-map,
- * UnmarshalJSON (its error for anything but an object is that of buger/jsonparser).
+ * UnmarshalJSON (its error for anything but an object is that of buger/jsonparser). The words are those of Ollama 0.17.4, compiled with Go
+ * 1.26, which was asked on 2026-11-30 (`npm run interop -- doubles ollama`).
  */
 
 /** A request that Ollama refuses while it reads the JSON: 400, with this message. */
@@ -11,6 +12,7 @@ type GoType =
   | "string"
   | "bool"
   | "int"
+  | "float64"
   | "any"
   /** `[]byte`: base64. */
   | "bytes"
@@ -23,8 +25,13 @@ type GoType =
   | { readonly list: GoType; readonly go: string }
   /** A map in the order of its keys. */
   | { readonly ordered: GoType }
-  /** `own`: it has an `UnmarshalJSON`, which begins a path of its own. */
-  | { readonly struct: string; readonly own?: true; readonly fields: () => Readonly<Record<string, GoType>> };
+  /** `own`: it has an `UnmarshalJSON`, whose errors name the struct around it. `package`: default, api. */
+  | {
+      readonly struct: string;
+      readonly own?: true;
+      readonly package?: string;
+      readonly fields: () => Readonly<Record<string, GoType>>;
+    };
 
 const strings: GoType = { list: "string", go: "[]string" };
 
@@ -107,6 +114,32 @@ const generating: Readonly<Record<string, GoType>> = {
   top_logprobs: "int",
 };
 
+const completionMessage: GoType = {
+  struct: "Message",
+  package: "openai",
+  fields: () => ({
+    role: "string",
+    content: "any",
+    reasoning: "string",
+    tool_calls: {
+      list: {
+        struct: "ToolCall",
+        package: "openai",
+        fields: () => ({
+          id: "string",
+          index: "int",
+          type: "string",
+          // A struct without a name.
+          function: { struct: "", fields: () => ({ name: "string", arguments: "string" }) },
+        }),
+      },
+      go: "[]openai.ToolCall",
+    },
+    name: "string",
+    tool_call_id: "string",
+  }),
+};
+
 /** The bodies of the paths that take one. */
 export const goRequests: Readonly<Record<string, GoType>> = {
   "/api/chat": {
@@ -115,6 +148,26 @@ export const goRequests: Readonly<Record<string, GoType>> = {
       ...generating,
       messages: { list: message, go: "[]api.Message" },
       tools: { list: tool, go: "api.Tools" },
+    }),
+  },
+  // Source: openai/openai.go, ChatCompletionRequest.
+  "/v1/chat/completions": {
+    struct: "ChatCompletionRequest",
+    fields: () => ({
+      model: "string",
+      messages: { list: completionMessage, go: "[]openai.Message" },
+      stream: "bool",
+      max_tokens: "int",
+      seed: "int",
+      stop: "any",
+      temperature: "float64",
+      frequency_penalty: "float64",
+      presence_penalty: "float64",
+      top_p: "float64",
+      tools: { list: tool, go: "[]api.Tool" },
+      reasoning_effort: "string",
+      logprobs: "bool",
+      top_logprobs: "int",
     }),
   },
   "/api/generate": {
@@ -150,6 +203,8 @@ export const goRequests: Readonly<Record<string, GoType>> = {
 interface Place {
   readonly struct: string;
   readonly path: string;
+  /** The value is read by an `UnmarshalJSON`: Go's decoder puts the struct around it in place of those inside (`addErrorContext`). */
+  readonly isFixed?: boolean;
 }
 
 /** Throws `GoJsonError` if a value is not of a type. */
@@ -160,6 +215,7 @@ export function checkGo(value: unknown, type: GoType, place?: Place): void {
     const where = place ? `Go struct field ${place.struct}.${place.path}` : "Go value";
     throw new GoJsonError(`json: cannot unmarshal ${kind} into ${where} of type ${go}`);
   };
+  if (type === "names") return typeof value === "string" ? undefined : checkGo(value, strings, place);
   if (typeof type === "string") return checkPlain(value, type, kind, refused);
   if ("list" in type) {
     if (!Array.isArray(value)) return refused(type.go);
@@ -168,20 +224,26 @@ export function checkGo(value: unknown, type: GoType, place?: Place): void {
   }
   if ("ordered" in type) {
     if (kind !== "object") throw new GoJsonError("Value looks like object, but can't find closing '}' symbol");
-    for (const item of Object.values(value)) checkGo(item, type.ordered);
+    for (const item of Object.values(value)) checkGo(item, type.ordered, place && { ...place, isFixed: true });
     return;
   }
-  const outer = type.own === true ? undefined : place;
-  if (kind !== "object") return refused(type.struct === "Alias" ? "api.Alias" : `api.${type.struct}`);
+  if (kind !== "object") return refused(`${type.package ?? "api"}.${type.struct}`);
+  const isFixed = place !== undefined && (place.isFixed === true || type.own === true);
   for (const [name, field] of Object.entries(type.fields()))
     if (Object.hasOwn(value, name))
       checkGo((value as Readonly<Record<string, unknown>>)[name], field, {
-        struct: type.struct,
-        path: outer ? `${outer.path}.${name}` : name,
+        struct: isFixed ? place.struct : type.struct,
+        path: place ? `${place.path}.${name}` : name,
+        isFixed,
       });
 }
 
-function checkPlain(value: unknown, type: Extract<GoType, string>, kind: string, refused: (go: string) => never): void {
+function checkPlain(
+  value: unknown,
+  type: Exclude<Extract<GoType, string>, "names">,
+  kind: string,
+  refused: (go: string) => never,
+): void {
   switch (type) {
     case "string":
     case "bool":
@@ -189,6 +251,9 @@ function checkPlain(value: unknown, type: Extract<GoType, string>, kind: string,
       return;
     case "int":
       if (kind !== "number" || !Number.isInteger(value)) refused("int");
+      return;
+    case "float64":
+      if (kind !== "number") refused("float64");
       return;
     case "map":
       if (kind !== "object") refused("map[string]interface {}");
@@ -201,9 +266,6 @@ function checkPlain(value: unknown, type: Extract<GoType, string>, kind: string,
         throw new GoJsonError(`illegal base64 data at input byte ${value.length - (value.length % 4)}`);
       return;
     }
-    case "names":
-      if (typeof value === "string") return;
-      return checkGo(value, strings);
     case "think": {
       if (typeof value === "boolean") return;
       if (typeof value !== "string")

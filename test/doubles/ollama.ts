@@ -1,5 +1,6 @@
 import { sessionDouble, listOf, objectOf, readChat, refused, stepOf } from "./chat-server.ts";
 import type { ChatServer, Json, Refusal } from "./chat-server.ts";
+import { checkGo, GoJsonError, goRequests } from "./ollama-json.ts";
 import { startOllama } from "./ollama-api.ts";
 import { lostReasoning } from "./reasoning.ts";
 import { Sessions } from "./task.ts";
@@ -33,21 +34,23 @@ export function ollama({
 }
 
 function refusal(body: Json, reasons: boolean): Refusal | undefined {
+  const unreadable = unreadableJson(body);
+  if (unreadable) return unreadable;
   const messages = listOf(body["messages"]);
   if (messages.length === 0) return refused("[] is too short - 'messages'");
-  for (const { content, tool_calls: calls, role } of messages) {
+  for (const { content, tool_calls: calls } of messages) {
     for (const part of Array.isArray(content) ? content : []) {
       const { type, text, image_url: image } = objectOf(part);
       const url = objectOf(image)["url"] ?? image;
-      if (type === "image_url" && /^data:(image\/(jpeg|jpg|png|webp))?;base64,/.test(String(url))) continue;
+      if (type === "image_url" && /^data:(image\/(jpeg|jpg|png|webp))?;base64,[\w+/]*={0,2}$/.test(String(url)))
+        continue;
       if (type === "image_url" && /^https?:/.test(String(url)))
         return refused("image URLs are not currently supported, please use base64 encoded data instead");
       if (type === "image_url") return refused("invalid image input");
       if (type !== "text" || typeof text !== "string") return refused("invalid message format");
     }
-    if (typeof role !== "string")
-      return refused("json: cannot unmarshal into Go struct field Message.role of type string");
-    if ((content ?? null) === null && (calls ?? null) === null) return refused("invalid message content type: <nil>");
+    if (typeof content !== "string" && !Array.isArray(content) && (calls ?? null) === null)
+      return refused(`invalid message content type: ${goTypes[typeof content] ?? "<nil>"}`);
     for (const call of Array.isArray(calls) ? calls : []) {
       // A call without `function` has no arguments, and "" is no JSON.
       const text = objectOf(objectOf(call)["function"])["arguments"];
@@ -61,7 +64,21 @@ function refusal(body: Json, reasons: boolean): Refusal | undefined {
     );
   if (effort !== "" && effort !== "none" && !reasons)
     return refused(`"${String(body["model"])}" does not support thinking`);
-  return undefined;
+  const top = Number(body["top_logprobs"] ?? 0);
+  return top < 0 || top > 20 ? refused("top_logprobs must be between 0 and 20") : undefined;
+}
+
+/** How Go calls the types of JSON's values. */
+const goTypes: Readonly<Record<string, string>> = { number: "float64", boolean: "bool" };
+
+function unreadableJson(body: Json): Refusal | undefined {
+  try {
+    checkGo(body, goRequests["/v1/chat/completions"] ?? "any");
+    return undefined;
+  } catch (error) {
+    if (error instanceof GoJsonError) return refused(error.message);
+    throw error;
+  }
 }
 
 function isJsonObject(text: unknown): boolean {

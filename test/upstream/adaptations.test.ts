@@ -178,6 +178,19 @@ describe("one tool with a look-ahead", () => {
   });
 });
 
+// vLLM 0.32 compiles with llguidance what xgrammar does not take; its words were not known, and the client got the refusal.
+test("vLLM is learned from a refusal of llguidance", async () => {
+  const schema = { type: "array", items: { type: "integer" }, uniqueItems: true };
+  const body = { ...user("Hi"), response_format: { type: "json_schema", json_schema: { name: "n", schema } } };
+  const { upstream, ask } = await serve(vllm, "[7, 7]");
+  for (let at = 0; at < 2; at++) {
+    const { status, headers } = await ask(chat, body);
+    expect(status).toBe(200);
+    expect(headers.get("x-truewire-warning")).toContain("unique");
+  }
+  expect(upstream.refusals).toEqual([expect.stringContaining("Grammar error: Unimplemented keys")]);
+});
+
 test("an unknown server with xgrammar is learned from its refusal", async () => {
   const schema = { type: "object", properties: { n: { type: "integer", multipleOf: 5 } } };
   const body = { ...user("Hi"), response_format: { type: "json_schema", json_schema: { name: "n", schema } } };

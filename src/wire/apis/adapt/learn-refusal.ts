@@ -138,6 +138,11 @@ const featureRefusals: readonly FeatureRefusal[] = [
     words: /not supported by xgrammar|failed to transform json schema into a grammar/gi,
     lesson: compiledBy("xgrammar"),
   },
+  // vLLM 0.32, which compiles with llguidance what xgrammar does not take: "Grammar error: Unimplemented keys: [\"uniqueItems\"]".
+  {
+    words: /grammar error: (?:unimplemented keys|unknown format|min\/maxproperties|regex parse error|lookarounds)/gi,
+    lesson: compiledBy("llguidance"),
+  },
   // OpenAI's and Azure's strict schemas (openai/openai-python#1659).
   {
     words: /^invalid schema for .{0,200}'(?:required|additionalProperties)' is required/gi,

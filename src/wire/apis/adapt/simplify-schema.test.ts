@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { llamaRefusal } from "../../../../test/doubles/llama-grammar.ts";
+import { llguidanceRefusal } from "../../../../test/doubles/llguidance.ts";
 import { xgrammarRefusal } from "../../../../test/doubles/xgrammar.ts";
 import { looseSchemas, simplifySchema } from "./simplify-schema.ts";
 
@@ -86,6 +87,25 @@ test("for xgrammar, what vLLM lists as unsupported is left out", () => {
   };
   expect(xgrammarRefusal(schema)).toBeDefined();
   expect(xgrammarRefusal(simplifySchema(schema, false, { schemaCompiler: "xgrammar" }).schema)).toBeUndefined();
+});
+
+// vLLM 0.32 refused uniqueItems in the words of llguidance, from which nothing was learned.
+test("for llguidance, what it does not implement is left out", () => {
+  const schema = {
+    type: "object",
+    properties: {
+      list: { type: "array", items: { type: "string", format: "regex" }, uniqueItems: true },
+      word: { type: "string", pattern: "^\\bx(?=y)", maxLength: 3 },
+      other: { not: { type: "null" }, minProperties: 1 },
+      whole: { type: "object", properties: { a: { type: "string" } }, required: ["a"], maxProperties: 1 },
+    },
+    dependentRequired: { list: ["word"] },
+  };
+  const { schema: simple, isLooser } = simplifySchema(schema, false, { schemaCompiler: "llguidance" });
+  expect(llguidanceRefusal(schema)).toBeDefined();
+  expect(llguidanceRefusal(simple)).toBeUndefined();
+  expect(isLooser).toBe(true);
+  expect(simple).toMatchObject({ properties: { whole: schema.properties.whole, word: { maxLength: 3 } } });
 });
 
 test("for OpenAI's strict schemas, optional properties may be null", () => {

@@ -105,6 +105,24 @@ const compilers: Readonly<Record<SchemaCompiler, CompilerRules>> = {
       ];
     },
   },
+  /*
+   * llguidance 1.7.6, with which vLLM compiles what xgrammar does not take: "Unimplemented keys: [\"uniqueItems\"]", "Unknown format: regex",
+   * "min/maxProperties only supported when all keys listed in \"properties\" are required", and the regular expressions of Rust.
+   */
+  llguidance: {
+    followsPointers: true,
+    formats: new Set("date-time time date duration email hostname ipv4 ipv6 uuid uri".split(" ")),
+    takesPattern: (pattern) => !/\(\?<?[=!]|\\[1-9bBk]/.test(pattern),
+    drop: ({ properties, required }) => {
+      const names = isObject(properties) ? Object.keys(properties) : [];
+      const takesCounts = names.length > 0 && names.every((name) => Array.isArray(required) && required.includes(name));
+      return [
+        ..."uniqueItems contains minContains maxContains unevaluatedItems propertyNames dependentRequired".split(" "),
+        ..."dependentSchemas unevaluatedProperties not if then else $dynamicRef".split(" "),
+        ...(takesCounts ? [] : ["minProperties", "maxProperties"]),
+      ];
+    },
+  },
   // https://platform.openai.com/docs/guides/structured-outputs, "Supported schemas".
   "openai-strict": {
     followsPointers: true,

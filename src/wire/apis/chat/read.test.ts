@@ -703,6 +703,17 @@ describe("logprobs with tokens that are not in the text", () => {
     expect(result.repairs).toContain("logprobs-other-tokens");
   });
 
+  // Ollama's chunks of reasoning have an empty content, so that their tokens were taken for those of the text (Ollama 0.17.4).
+  test("in a stream, those of chunks of reasoning and of calls are left out, although their content is empty", () => {
+    const call = { index: 0, id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+    const stream = [
+      chunk({ delta: { role: "assistant", content: "", reasoning: "Hm" }, logprobs: entries("Hm") }),
+      chunk({ delta: { content: "Hi" }, logprobs: entries("Hi") }),
+      chunk({ delta: { content: "", tool_calls: [call] }, logprobs: entries("{", "}") }),
+    ];
+    expect(tokens(read(stream.join("") + finish("tool_calls") + done))).toEqual(["Hi"]);
+  });
+
   const answer = (message: Members, logprobs: Members): string =>
     JSON.stringify({
       ...envelope,
@@ -712,6 +723,8 @@ describe("logprobs with tokens that are not in the text", () => {
 
   test.each([
     ["before it", "Hi!", ["<think>", "Hm", "</think>", "\n", "Hi", "!", ""], ["Hi", "!", ""]],
+    // vLLM 0.32; they were passed on as tokens of the text.
+    ["after it", "Hi!", ["Hi", "!", "<|im_end|>"], ["Hi", "!"]],
     ["of a text that is there twice", "a", ["a", "a"], ["a"]],
     ["where there is no text", null, ["{", "}"], []],
     ["in the middle of which the text begins", "i!", ["Hi", "!"], ["Hi", "!"]],

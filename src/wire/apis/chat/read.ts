@@ -1,11 +1,11 @@
-import type { GenerationEvent, StartEvent, TokenLogprob } from "../../core/events.ts";
+import type { GenerationEvent, StartEvent } from "../../core/events.ts";
 import { ChoicesReader } from "../tolerant/choices-reader.ts";
 import type { AnswerReaderOptions } from "../source-port.ts";
 import type { ChoiceKind } from "../tolerant/choices-reader.ts";
 import { type ChoiceState, newChoice } from "../tolerant/answer-choices.ts";
 import { CallAssembler } from "../tolerant/call-assembler.ts";
 import type { Hole } from "../tolerant/known-chunks.ts";
-import { readLogprobs } from "../tolerant/read-logprobs.ts";
+import { readLogprobs, tokensOfText } from "../tolerant/read-logprobs.ts";
 import { isObject, nonEmpty } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { RepairLog } from "../tolerant/repairs.ts";
@@ -53,31 +53,10 @@ export function chatReader(options: AnswerReaderOptions): ChatReader {
   return new ChoicesReader(chatChoices, options);
 }
 
-/**
- * Returns the tokens of the text. llama.cpp's server lists those of reasoning, of its tags and of calls, too: in a whole answer before those of
- * the text, in a stream in chunks without `content`. A chunk whose content is empty may have a token that is a part of a character.
- */
-function tokensOfText(
-  tokens: readonly TokenLogprob[],
-  text: string,
-  raw: JsonObject,
-  delta: JsonObject,
-  repairs: RepairLog,
-): readonly TokenLogprob[] {
-  let from = 0;
-  if (raw["message"] === undefined) {
-    if (text === "" && (delta["content"] ?? undefined) === undefined) from = tokens.length;
-  } else {
-    const joined = tokens.map(({ token }) => token).join("");
-    if (joined !== text && joined.endsWith(text)) {
-      let before = joined.length - text.length;
-      while (before > 0) before -= tokens[from++]?.token.length ?? before;
-      // The text begins in the middle of a token.
-      if (before < 0) from = 0;
-    }
-  }
-  if (from > 0) repairs.note("logprobs-other-tokens");
-  return from === 0 ? tokens : tokens.slice(from);
+/** Whether the logprobs may have other tokens than those of the text: in a stream, those of a chunk that has something else. */
+function hasOtherTokens(raw: JsonObject, delta: JsonObject, { reasoning }: { readonly reasoning: string }): boolean {
+  if (raw["message"] !== undefined || reasoning !== "") return true;
+  return (delta["content"] ?? undefined) === undefined || Array.isArray(delta["tool_calls"]);
 }
 
 function readChatChoice(raw: JsonObject, state: ChatChoice, reader: ChatReader, out: GenerationEvent[]): boolean {
@@ -109,7 +88,12 @@ function readChatChoice(raw: JsonObject, state: ChatChoice, reader: ChatReader, 
   if (isSigned && raw["message"] === undefined) pushSignatures(blocks, state, reader, out);
   const hasText = content.text !== "" || content.refusal !== "";
   readDetails(raw, delta, { state, hasText }, reader, out);
-  const textLogprobs = tokensOfText(logprobs?.text ?? [], content.text, raw, delta, reader.repairs);
+  const textLogprobs = tokensOfText(
+    logprobs?.text ?? [],
+    content.text,
+    hasOtherTokens(raw, delta, content),
+    reader.repairs,
+  );
   if (content.text !== "" || textLogprobs.length > 0) {
     reader.start(state, out);
     out.push({

@@ -133,6 +133,18 @@ describe("an answer", () => {
     expect(text).toEqual({ type: "text-delta", choice: 0, text: "Hel", logprobs: [{ ...logprob, top: [logprob] }] });
   });
 
+  // Ollama lists the tokens of the reasoning, too (0.17.4); they were passed on as those of the text.
+  test("has no log probabilities of its reasoning", () => {
+    const logprobs = (...tokens: readonly string[]) => tokens.map((token) => ({ token, logprob: -0.5 }));
+    const events = read([
+      { ...delta({ content: "", thinking: "Hm" }), logprobs: logprobs("Hm") },
+      { ...delta({ content: "Hi", thinking: "." }), logprobs: logprobs(".", "Hi") },
+      done,
+    ]);
+    const texts = events.filter((event) => event.type === "text-delta");
+    expect(texts).toMatchObject([{ text: "Hi", logprobs: [{ token: "Hi" }] }]);
+  });
+
   // Ollama's bytes of a token that is part of a character are those of U+FFFD, and were passed on as those of the token. The tokens of the
   // tests were whole characters.
   test("has no bytes of tokens that are part of a character: Ollama sends those of U+FFFD", () => {

@@ -5,7 +5,7 @@ import { AnswerReader } from "../tolerant/answer-reader.ts";
 import { distinctId } from "../tolerant/call-assembler.ts";
 import { readFinishReason, trueFinishReason } from "../tolerant/finish-reasons.ts";
 import { badAnswer, callsWithoutCall, readFailure } from "../tolerant/read-failure.ts";
-import { chatTokens } from "../tolerant/read-logprobs.ts";
+import { chatTokens, tokensOfText } from "../tolerant/read-logprobs.ts";
 import { parseTolerantly } from "../tolerant/read-response.ts";
 
 /** The reasons of an answer without a prompt: the model was loaded, or unloaded. */
@@ -74,7 +74,9 @@ export class OllamaReader extends AnswerReader {
       this.out.push({ type: "reasoning-delta", choice: 0, text: thinking });
     }
     const logprobs = Array.isArray(value["logprobs"]) ? chatTokens(value["logprobs"]).map(withTrueBytes) : [];
-    this.#text(content, logprobs, value);
+    const hasOthers = (typeof thinking === "string" && thinking !== "") || Array.isArray(calls);
+    const text = typeof content === "string" ? content : "";
+    this.#text(content, tokensOfText(logprobs, text, hasOthers, this.repairs), value);
     for (const call of Array.isArray(calls) ? calls : []) this.#call(call, value);
     if (done === true) this.#done(value);
   }

@@ -179,6 +179,12 @@ describe("a prompt that is too long", () => {
       "This model's maximum context length is 32768 tokens. However, you requested 0 output tokens and your prompt contains at least 32769 input tokens, for a total of at least 32769 tokens.",
       { asked: 32_769, most: 32_768 },
     ],
+    // Its words were not known, and clients got a 400 without the code on which they compact.
+    [
+      "vLLM 0.32",
+      "This model's maximum context length is 2048 tokens. However, your prompt contains at least 2049 input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=2049)",
+      { asked: 2049, most: 2048 },
+    ],
     [
       "OpenRouter (refly-ai/refly#1177)",
       "This endpoint's maximum context length is 32768 tokens. However, you requested about 42832 tokens (42832 of text input). Please reduce the length of either one.",

@@ -271,6 +271,8 @@ const promptRefusals: readonly RegExp[] = [
   /maximum context length is (?<context>\d+) tokens[^]{0,40}?requested (?:about )?(?<prompt>\d+) tokens \(\d+ of text input\)/i,
   // vLLM until 0.13, vllm/entrypoints/openai/serving_engine.py: chat; embeddings.
   /maximum context length is (?<context>\d+) tokens\. However, (?:your request has|you requested) (?<prompt>\d+) (?:input )?tokens/i,
+  // vLLM 0.32, vllm/renderers/params.py, `_token_len_check`; the prompt is cut one token after the context.
+  /maximum context length is (?<context>\d+) tokens\. However, your prompt contains (?:at least )?(?<prompt>\d+) input tokens, which exceeds/i,
   // SGLang, python/sglang/srt/managers/tokenizer_manager.py; Together.
   /input \((?<prompt>\d+) tokens\) is longer than the model's context length \((?<context>\d+) tokens\)/i,
   // vLLM's engine, and of multimodal prompts (vllm-project/vllm#12165).

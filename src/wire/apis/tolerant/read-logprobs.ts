@@ -43,6 +43,32 @@ export function chatTokens(list: readonly unknown[]): TokenLogprob[] {
   });
 }
 
+/**
+ * Returns the tokens of the text. llama.cpp's server and Ollama list those of reasoning and calls, too: in a whole answer before those of the
+ * text, in a stream in chunks of their own. vLLM lists the token that ends the answer. `hasOthers`: the answer or chunk may have such tokens.
+ * An empty text without them may have a token that is a part of a character.
+ */
+export function tokensOfText(
+  tokens: readonly TokenLogprob[],
+  text: string,
+  hasOthers: boolean,
+  repairs: RepairLog,
+): readonly TokenLogprob[] {
+  if (!hasOthers || tokens.length === 0) return tokens;
+  let joined = tokens.map(({ token }) => token).join("");
+  let to = tokens.length;
+  if (!joined.endsWith(text)) joined = joined.slice(0, joined.length - (tokens[--to]?.token.length ?? 0));
+  if (!joined.endsWith(text)) return tokens;
+  let from = text === "" ? to : 0;
+  let before = text === "" ? 0 : joined.length - text.length;
+  while (before > 0) before -= tokens[from++]?.token.length ?? before;
+  // The text begins in the middle of a token.
+  if (before < 0) from = 0;
+  if (from === 0 && to === tokens.length) return tokens;
+  repairs.note("logprobs-other-tokens");
+  return tokens.slice(from, to);
+}
+
 function alternative(entry: JsonObject): TokenAlternative {
   return {
     token: scalarText(entry["token"]),
