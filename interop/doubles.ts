@@ -1,5 +1,7 @@
 import type { ChatServer, Refusal } from "../test/doubles/chat-server.ts";
 import { llamaServer } from "../test/doubles/llama-server.ts";
+import { ollama } from "../test/doubles/ollama.ts";
+import { vllm } from "../test/doubles/vllm.ts";
 import { inputs } from "./inputs.ts";
 import type { StartedServer } from "./servers/server.ts";
 import type { Json } from "./trials/client-apis.ts";
@@ -7,6 +9,8 @@ import type { Json } from "./trials/client-apis.ts";
 /** The double of each real server. */
 export const doubles: Readonly<Record<string, ChatServer>> = {
   "llama-server": llamaServer,
+  ollama: ollama({ reasons: true }),
+  vllm,
 };
 
 interface Verdict {
@@ -54,9 +58,12 @@ function messageOf(text: string): string {
   }
 }
 
-/** What a JSON library says, what the server quotes of the request, and numbers are not compared. */
+/** What a JSON library says after its first error, what the server quotes of the request, and numbers are not compared. */
 function plain(message: string): string {
-  const [said = ""] = message.split(/:? \[json\.exception|: \{/);
+  const [, kind = "", place = "", words = ""] =
+    /validation errors?:\s*\{'type': '(\w+)', 'loc': '([^']+)', 'msg': (.+?), 'input':/s.exec(message) ?? [];
+  if (kind !== "") return [kind, place, words].join(" ");
+  const [said = ""] = message.split(/:? \[json\.exception|: \{| \[type=/);
   return said.replaceAll(/\d+/g, "0").replaceAll(/\s+/g, " ").trim();
 }
 

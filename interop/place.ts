@@ -63,7 +63,9 @@ export function pythonPackages(name: string, python = "python3"): PythonPackages
       return undefined;
     },
     async install(...packages) {
-      if (!existsSync(program("python"))) await command(python, ["-m", "venv", folder]);
+      // Programs of pyenv start only in a version that is chosen.
+      const env = /\d\.\d+$/.test(python) ? { env: { PYENV_VERSION: python.replace("python", "") } } : {};
+      if (!existsSync(program("python"))) await command(python, ["-m", "venv", folder], env);
       await command(program("pip"), ["install", "--quiet", "--disable-pip-version-check", ...packages]);
     },
   };

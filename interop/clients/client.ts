@@ -84,7 +84,7 @@ export function nodeClient({ file, args = [], packages, environment, ...named }:
 
 /** A Go program in `go/`, whose module is named in `go.mod`. */
 export function goClient(
-  named: Pick<RealClient, "id" | "name" | "api">,
+  named: Pick<RealClient, "id" | "name" | "api" | "isQuick">,
   { program, module }: Record<string, string>,
 ): RealClient {
   const binary = inPlace("clients-go", program ?? "");

@@ -82,7 +82,7 @@ export const realClients: readonly RealClient[] = [
     packages: [ollama, openai, anthropic],
   }),
   goClient(
-    { id: "openai-go-chat", name: "OpenAI Go, Chat Completions", api: "chat" },
+    { id: "openai-go-chat", name: "OpenAI Go, Chat Completions", api: "chat", isQuick: true },
     { program: "openai-chat", module: openaiGo },
   ),
   goClient(

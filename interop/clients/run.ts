@@ -10,12 +10,12 @@ import type { RealClient } from "./client.ts";
 const strict = sources.filter(({ name }) => name === "DeepSeek" || name === "Gemini 3");
 
 /**
- * Runs the programs of clients over one Truewire, which serves the scripted model and those of sessions, and counts their scenarios. `keep`:
- * the results are written.
+ * Runs the programs of clients over one Truewire, which serves the scripted model and those of sessions, and counts their scenarios.
+ * `isQuick`: each client is installed before it runs; otherwise the results are written.
  */
 export async function runClients(
   clients: readonly RealClient[],
-  keep: boolean,
+  isQuick: boolean,
 ): Promise<{ passed: number; failed: number }> {
   const doubles = new Map<string, Double>();
   for (const source of strict) doubles.set(source.name, await source.start());
@@ -29,9 +29,11 @@ export async function runClients(
   const count = { passed: 0, failed: 0 };
   try {
     for (const client of clients) {
+      const why = isQuick && client.version() === undefined ? await problemOfInstall(client) : undefined;
       const version = client.version();
       if (version === undefined) {
-        console.log(`skipped ${client.name}: it is not installed (npm run interop -- install ${client.id})`);
+        const told = why ?? `npm run interop -- install ${client.id}`;
+        console.log(`skipped ${client.name}: it is not installed (${told})`);
         continue;
       }
       const before = [...doubles].map(([name, { refusals, lost }]) => [name, refusals.length, lost.length] as const);
@@ -49,11 +51,21 @@ export async function runClients(
         const mark = ok === null ? "–" : ok ? "✓" : "✗";
         console.log(`${mark} ${client.name} ${version}: ${trial} (${detail.replaceAll(/\s+/g, " ").slice(0, 400)})`);
       }
-      if (keep) keepClient(client, version, rows);
+      if (!isQuick) keepClient(client, version, rows);
     }
   } finally {
     await truewire.stop();
     for (const double of doubles.values()) await double.close();
   }
   return count;
+}
+
+/** Installs a client; returns why that is not possible. */
+async function problemOfInstall(client: RealClient): Promise<string | undefined> {
+  try {
+    await client.install();
+    return undefined;
+  } catch (error) {
+    return String(error).replaceAll(/\s+/g, " ").slice(0, 300);
+  }
 }

@@ -12,6 +12,8 @@ export interface RealServer {
   readonly over?: string;
   /** Its list of models is empty, or it has none: they are named on the command line. */
   readonly listsNoModels?: boolean;
+  /** It ignores `tool_choice`: whether a tool is called is up to the model. */
+  readonly demandsNoCalls?: boolean;
   /** The APIs that it speaks, of those that Truewire reads. */
   readonly apis: readonly ("chat" | "responses" | "messages" | "ollama")[];
   /** Returns the installed version; undefined: it is not installed. */
