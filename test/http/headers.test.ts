@@ -20,6 +20,33 @@ describe.each(transports)("headers through $name", ({ open }) => {
     await api.close();
   });
 
+  // What the vendor refuses is known while a program is developed, also where it is served.
+  test.each([
+    [
+      "/v1/chat/completions",
+      { max_tokens: 5, max_completion_tokens: 5 },
+      "OpenAI would answer 400: Setting 'max_tokens' and",
+    ],
+    [
+      "/v1/messages",
+      { max_tokens: 5, messages: [{ role: "user", content: "" }] },
+      "Anthropic would answer 400: messages",
+    ],
+  ])("lean serves what the vendor refuses, and says so; exact refuses it (%s)", async (path, members, words) => {
+    const api = await open(serving(new ScriptedEngine(() => answer(["Hi"]))));
+    const asked = chat("Hello", members);
+    const served = await api.fetch(path, asked);
+    expect(served.status).toBe(200);
+    expect(served.headers.get("x-truewire-warning")).toContain(words);
+    const wire = { ...(asked.headers as Record<string, string>), "x-truewire-wire": "exact" };
+    const refused = await api.fetch(path, { ...asked, headers: wire });
+    expect(refused.status).toBe(400);
+    expect(refused.headers.get("x-truewire-warning")).toBeNull();
+    const { error } = (await refused.json()) as { error: { message: string } };
+    expect(error.message.startsWith(words.replace(/^\w+ would answer 400: /, ""))).toBe(true);
+    await api.close();
+  });
+
   // Nothing is written of a start alone in profile exact, and the headers of a batch of which nothing is written were forgotten.
   test.each(["lean", "exact"] as const)(
     "rate limits of a source come with the start, wherever it stands (%s)",

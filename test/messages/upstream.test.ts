@@ -59,7 +59,12 @@ describe("an upstream that speaks the Messages API", () => {
   }
 
   test("a client of the same API loses nothing either way", async () => {
-    await serve(message, 200, { "anthropic-ratelimit-requests-remaining": "7" });
+    await serve(message, 200, {
+      "anthropic-ratelimit-requests-remaining": "7",
+      "anthropic-ratelimit-input-tokens-remaining": "1000",
+      "anthropic-ratelimit-output-tokens-reset": "2026-11-30T00:00:00Z",
+      "request-id": "req_theirs",
+    });
     const asked = {
       messages: [{ role: "user", content: [{ type: "text", text: "Hi", cache_control: { type: "ephemeral" } }] }],
       tools: [
@@ -75,6 +80,10 @@ describe("an upstream that speaks the Messages API", () => {
     const answer = await askMessage(gateway, asked, versions);
     expect(answer.message).toEqual({ ...message, model: "m" });
     expect(answer.headers.get("anthropic-ratelimit-requests-remaining")).toBe("7");
+    expect(answer.headers.get("anthropic-ratelimit-input-tokens-remaining")).toBe("1000");
+    expect(answer.headers.get("anthropic-ratelimit-output-tokens-reset")).toBe("2026-11-30T00:00:00Z");
+    expect(answer.headers.get("x-truewire-upstream-request-id")).toBe("req_theirs");
+    expect(answer.headers.get("request-id")).not.toBe("req_theirs");
     const [request] = upstream.requests;
     expect(request).toMatchObject({
       path: "/v1/messages",
@@ -82,6 +91,26 @@ describe("an upstream that speaks the Messages API", () => {
       headers: { "x-api-key": "sk-ant-1", ...versions },
     });
     expect(request?.headers.authorization).toBeUndefined();
+  });
+
+  // The SDK's typed errors hang on the code, and Anthropic's support asks for the id.
+  test("an error keeps its request id and its details whole, whatever they are", async () => {
+    const details = {
+      error_code: "of_2027",
+      error_visibility: "user_facing",
+      trace: "x".repeat(5000),
+      more: [{ a: 1 }],
+    };
+    const error = { type: "invalid_request_error", message: "No.", details };
+    await serve({ type: "error", error, request_id: "req_theirs" }, 400, { "request-id": "req_theirs" });
+    const answer = await fetch(`${gateway.url}/v1/messages`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-api-key": "k" },
+      body: JSON.stringify({ model: "m", max_tokens: 10, messages: [{ role: "user", content: "Hi" }] }),
+    });
+    expect(answer.status).toBe(400);
+    expect(answer.headers.get("x-truewire-upstream-request-id")).toBe("req_theirs");
+    expect(await answer.json()).toEqual({ type: "error", error, request_id: "req_theirs" });
   });
 
   test("a chat client is served, and its custom tools are", async () => {

@@ -162,7 +162,7 @@ describe("Responses by WebSocket", () => {
       ["{", { message: expect.stringContaining("is not valid JSON: line 1, column 2") }],
       ["[]", { message: expect.stringContaining("expected an object") }],
       ['{"type":"session.update"}', { param: "type" }],
-      ['{"type":"response.create","input":"x"}', { message: "you must provide a model parameter" }],
+      ['{"type":"response.create","input":"x"}', { message: "Missing required parameter: 'model'." }],
       ['{"type":"response.create","model":"other","input":"x"}', { code: "model_not_found" }],
       ['{"type":"response.create","model":"scripted","input":"x","background":true}', { param: "background" }],
       ['{"type":"response.create","model":"scripted","input":"x","stream":false}', { message: "Too many." }],

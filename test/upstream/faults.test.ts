@@ -247,6 +247,7 @@ describe("attempts before the first event", () => {
   test("a 429 that asks for a long wait goes to the client, with its headers", async () => {
     const source = await upstream((response) => {
       const headers = { "retry-after": "120", "x-ratelimit-remaining-requests": "0", "x-internal": "secret" };
+      Object.assign(headers, { "x-request-id": "req_theirs", "openai-organization": "org", "openai-project": "proj" });
       response
         .writeHead(429, headers)
         .end('{"error":{"message":"slow down","type":"tokens","code":"rate_limit_exceeded"}}');
@@ -255,6 +256,11 @@ describe("attempts before the first event", () => {
     expect(status).toBe(429);
     expect(headers.get("retry-after")).toBe("120");
     expect(headers.get("x-ratelimit-remaining-requests")).toBe("0");
+    expect(headers.get("openai-organization")).toBe("org");
+    expect(headers.get("openai-project")).toBe("proj");
+    expect(headers.get("x-truewire-upstream-request-id")).toBe("req_theirs");
+    expect(headers.get("x-request-id")).not.toBe("req_theirs");
+    expect(headers.get("x-content-type-options")).toBe("nosniff");
     expect(headers.get("x-internal")).toBeNull();
     expect(source.requests).toHaveLength(1);
   });

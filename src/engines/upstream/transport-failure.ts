@@ -1,6 +1,7 @@
 import type { AnswerHeaders } from "../../wire/core/inspection.ts";
 import type { GenerationEnd, GenerationFailure } from "../../wire/core/events.ts";
 import { kindOfStatus } from "../../wire/core/failure.ts";
+import { upstreamRequestId } from "../../wire/core/source-headers.ts";
 import { failureOfText, readFailure } from "../../wire/apis/tolerant/read-failure.ts";
 import type { RepairLog } from "../../wire/apis/tolerant/repairs.ts";
 import { parseTolerantly } from "../../wire/apis/tolerant/read-response.ts";
@@ -127,16 +128,22 @@ export function answerTooLong(limit: number): FailedEnd {
   return { kind: "upstream-error", failure: { kind: "bad-answer", message, status: 502, param: null, code: null } };
 }
 
-/** The upstream's headers that are passed on to a client: its rate limits. */
+/**
+ * The upstream's headers that are passed on to a client: its rate limits, whose account was asked, and its id of the request, which its
+ * support asks for, under another name: `x-request-id` is this server's.
+ */
 export function passedHeaders(headers: AnswerHeaders): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const name in headers) {
     const value = headers[name];
-    const passes = /^(x-|anthropic-)?ratelimit-/.test(name);
-    if (passes && typeof value === "string") passed[name] = value;
+    if (passes.test(name) && typeof value === "string") passed[name] = value;
   }
+  const id = headers["request-id"] ?? headers["x-request-id"];
+  if (typeof id === "string" && /^[!-~]{1,200}$/.test(id)) passed[upstreamRequestId] = id;
   return passed;
 }
+
+const passes = /^(?:(?:x-|anthropic-)?ratelimit-|openai-(?:organization|project)$)/;
 
 /** In seconds. With a longer time a client would never retry. */
 const maxRetryAfter = 24 * 60 * 60;

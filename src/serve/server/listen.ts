@@ -84,7 +84,12 @@ export async function listen(
       log.warn({ status: failure.status }, failure.message);
       const { status, contentType, body } = writeErrorBody(failure, lean);
       const headers = { "content-type": contentType, "content-length": Buffer.byteLength(body) };
-      response.writeHead(status, { ...headers, connection: "close", "x-request-id": requestId(random) });
+      response.writeHead(status, {
+        ...headers,
+        connection: "close",
+        "x-content-type-options": "nosniff",
+        "x-request-id": requestId(random),
+      });
       response.end(body);
       return;
     }
@@ -204,6 +209,7 @@ function rawAnswer(error: FailureError): string {
     `Content-Type: ${contentType}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     "Connection: close",
+    "X-Content-Type-Options: nosniff",
     `x-request-id: ${requestId(random)}`,
     ...(retry === undefined ? [] : [`Retry-After: ${retry}`]),
     "",

@@ -1,4 +1,5 @@
 import { FailureError } from "../../wire/core/failure.ts";
+import { upstreamRequestId } from "../../wire/core/source-headers.ts";
 import { profileHeader, resumeHeader } from "./exchange.ts";
 import type { HttpExchange, HeaderFields } from "./exchange.ts";
 
@@ -53,12 +54,30 @@ export function restrictedOrigins(options: OriginOptions): Origins {
       if (!may) throw originRefused(origin);
       return {
         "access-control-allow-origin": all ? "*" : origin,
-        "access-control-expose-headers": "X-Request-ID, X-Truewire-Warning, X-Truewire-Resume",
+        "access-control-expose-headers": exposed,
         ...(!all && { vary: "Origin" }),
       };
     },
   };
 }
+
+const limits = ["limit", "remaining", "reset"];
+
+/** The headers that pages of other origins may read: the clients of OpenAI and Anthropic do. A wildcard would not cover credentials. */
+const exposed = [
+  "X-Request-ID",
+  "X-Truewire-Warning",
+  "X-Truewire-Resume",
+  upstreamRequestId,
+  "request-id",
+  "retry-after",
+  "retry-after-ms",
+  "x-should-retry",
+  ...["requests", "tokens"].flatMap((rate) => limits.map((part) => `x-ratelimit-${part}-${rate}`)),
+  ...["requests", "tokens", "input-tokens", "output-tokens"].flatMap((rate) =>
+    limits.map((part) => `anthropic-ratelimit-${rate}-${part}`),
+  ),
+].join(", ");
 
 /** For a handler in another server, which implements CORS itself. */
 export const unrestrictedOrigins: Origins = { headersFor: () => ({}) };

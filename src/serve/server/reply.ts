@@ -131,8 +131,13 @@ export class Reply {
   /** Adds headers to the answer, and lets pages of other origins read them. */
   addHeaders(added: Readonly<Record<string, string>>): void {
     const { [exposes]: exposed } = this.headers;
-    const names = [...(exposed === undefined ? [] : [exposed]), ...Object.keys(added)].join(", ");
-    this.headers = { ...this.headers, ...added, ...(exposed !== undefined && { [exposes]: names }) };
+    if (exposed === undefined) {
+      this.headers = { ...this.headers, ...added };
+      return;
+    }
+    const known = new Set(exposed.toLowerCase().split(", "));
+    const names = [exposed, ...Object.keys(added).filter((name) => !known.has(name))].join(", ");
+    this.headers = { ...this.headers, ...added, [exposes]: names };
   }
 
   /**
@@ -145,7 +150,7 @@ export class Reply {
     const { name = client.owner } = client;
     const taken = await limiter.take(name, client.limits, tokens, reserved);
     this.addHeaders(this.conventions.limitHeaders(taken.levels, Date.now()));
-    if ("bound" in taken) throw rateLimitReached(taken, name);
+    if ("bound" in taken) throw rateLimitReached(taken, name, this.read?.name);
     this.usageLease = new UsageLease(taken, tokens);
   }
 
@@ -217,6 +222,8 @@ export class Reply {
     this.#sent = true;
     this.record.status = status;
     this.record.headMs = Math.round(performance.now() - this.record.receivedAt);
+    // An answer that quotes a prompt must not become a page, whatever a browser thinks of its text.
+    fields["x-content-type-options"] = "nosniff";
     Object.assign(fields, this.conventions.answerHeaders(this.requestId, this.record.headMs), this.headers);
   }
 }

@@ -8,6 +8,7 @@ import type {
   Usage,
 } from "../../wire/core/events.ts";
 import { type FallbackReason, loggedError, loggedFailure } from "../../wire/core/failure.ts";
+import { upstreamRequestId } from "../../wire/core/source-headers.ts";
 import type {
   AttemptObserver,
   GenerationObserver,
@@ -98,6 +99,8 @@ export class RequestRecord implements GenerationObserver {
   /** The answer was ended because it repeated itself. */
   looped = false;
   readonly receivedAt: number = performance.now();
+  /** The upstream's id of the request. */
+  #upstreamId: string | undefined;
 
   attempt(attempt: ObservedAttempt): AttemptObserver {
     this.attempts++;
@@ -146,6 +149,9 @@ export class RequestRecord implements GenerationObserver {
         case "usage":
           this.usage = event.usage;
           this.timings = event.timings ?? this.timings;
+          break;
+        case "start":
+          this.#upstreamId ??= event.source?.headers?.[upstreamRequestId];
           break;
         case "end":
           this.lastMs = this.#now();
@@ -196,6 +202,7 @@ export class RequestRecord implements GenerationObserver {
   addFields(fields: Record<string, unknown>): Record<string, unknown> {
     const failure = this.end && "failure" in this.end ? this.end.failure : undefined;
     const cause = this.cause ?? failure?.cause;
+    const upstreamId = this.#upstreamId ?? (failure ?? this.refusal)?.headers?.[upstreamRequestId];
     if (this.api) fields["api"] = this.api.name;
     if (this.keyName !== undefined) fields["key"] = this.keyName;
     if (this.model !== undefined) fields["model"] = this.model;
@@ -218,6 +225,7 @@ export class RequestRecord implements GenerationObserver {
     if (this.resumes > 0) fields["resumes"] = this.resumes;
     if (this.toolCalls > 0) fields["toolCalls"] = this.toolCalls;
     if (this.fallback !== undefined) fields["fallback"] = this.fallback;
+    if (upstreamId !== undefined) fields["upstreamRequest"] = upstreamId;
     if (this.attempts > 1) fields["attempts"] = this.attempts;
     if (this.repairs.size > 0) fields["repairs"] = Object.fromEntries(this.repairs);
     if (this.turnStateCounts) fields["turnStates"] = nonZero(this.turnStateCounts);

@@ -37,11 +37,27 @@ const forms: Readonly<Record<Profile["name"], { readonly gateway: ErrorForm; rea
 /** A failure as OpenAI's error object. */
 export function writeErrorBody(failure: GenerationFailure, { name, judgesAsVendor }: Profile): ErrorAnswer {
   const { contentType, write } = forms[name][isGatewayFailure(failure) ? "gateway" : "application"];
-  const own = judgesAsVendor ? withImageWords(failure) : failure;
+  const own = judgesAsVendor ? inVendorsWords(failure) : failure;
   return { status: own.status, contentType, body: write({ error: errorObject(own) }) };
 }
 
-function withImageWords(failure: GenerationFailure): GenerationFailure {
+/** OpenAI's words for an image that cannot be used, and of 2026 for a prompt that is too long; those of an upstream are kept. */
+function inVendorsWords(failure: GenerationFailure): GenerationFailure {
+  const { kind, tokens, sourceType, param } = failure;
+  if (kind === "context-overflow" && tokens && sourceType === undefined && param !== "input") {
+    const { asked, most } = tokens;
+    const [message, of] =
+      param === "prompt"
+        ? [
+            `This model's maximum context length is ${most} tokens. However, your prompt resulted in ${asked} tokens. Please reduce the length of the prompt.`,
+            "prompt",
+          ]
+        : [
+            `Input tokens exceed the configured limit of ${most} tokens. Your messages resulted in ${asked} tokens. Please reduce the length of the messages.`,
+            "messages",
+          ];
+    return { ...failure, message, param: of, code: "context_length_exceeded" };
+  }
   const message = failure.image && imageErrorWords(failure.image);
   return message === undefined ? failure : { ...failure, message, param: null };
 }

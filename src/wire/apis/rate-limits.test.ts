@@ -96,6 +96,20 @@ describe("a request beyond a limit", () => {
     expect([failure.retryAfterSeconds, failure.headers]).toEqual([6, { "retry-after-ms": "6000" }]);
   });
 
+  test("in Anthropic's words, in profile exact", () => {
+    const words = (beyond: Partial<BeyondLimit>): string => {
+      const limit: BeyondLimit = { bound: "tokens", limit: 40_000, used: 40_000, asked: 20, waitMs: 6000, ...beyond };
+      const { failure } = rateLimitReached(limit, "alice", "opus");
+      const { body } = anthropicFormat.writeFailure(failure, exact, "req_1");
+      return (JSON.parse(body) as { error: { message: string } }).error.message;
+    };
+    expect(words({})).toMatch(
+      /^This request would exceed your organization's rate limit of 40,000 input tokens per minute \(org: alice, model: opus\)\. For details, /,
+    );
+    expect(words({ bound: "requests", limit: 50 })).toMatch(/ rate limit of 50 requests per minute \(/);
+    expect(words({ bound: "concurrency" })).toMatch(/^Number of concurrent connections has exceeded your rate limit\./);
+  });
+
   test("of a day's budget", () => {
     const { failure, openai } = told({ bound: "day", waitMs: 3_600_000 });
     expect(openai).toMatchObject({ error: { type: "insufficient_quota", code: "insufficient_quota" } });

@@ -40,9 +40,10 @@ export function openaiLimitHeaders(levels: RateLevels): Record<string, string> {
 
 /**
  * 429 in the words of OpenAI: `rate_limit_exceeded`, with the rate as its type; `insufficient_quota` for a budget that is spent. Source:
- * OpenAI's error codes (https://platform.openai.com/docs/guides/error-codes) and bodies quoted in issue threads. `name`: the key's.
+ * OpenAI's error codes (https://platform.openai.com/docs/guides/error-codes) and bodies quoted in issue threads. `name`: the key's. `model`: as
+ * the request names it.
  */
-export function rateLimitReached(beyond: BeyondLimit, name: string): FailureError {
+export function rateLimitReached(beyond: BeyondLimit, name: string, model?: string): FailureError {
   const { bound, limit, used, asked, waitMs } = beyond;
   const counts = `Limit ${limit}, ${bound === "concurrency" ? "Open" : "Used"} ${used}, Requested ${asked}.`;
   const waits = Number.isFinite(waitMs);
@@ -72,6 +73,7 @@ export function rateLimitReached(beyond: BeyondLimit, name: string): FailureErro
     kind: "rate-limited",
     status: 429,
     param: null,
+    limit: { bound, most: limit, key: name, model },
     headers,
     ...(waits && { retryAfterSeconds: waitMs / 1000 }),
   });

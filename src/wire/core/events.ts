@@ -367,16 +367,23 @@ export interface GenerationFailure {
   readonly model?: string;
   /** The first place where the request's body is not JSON. */
   readonly jsonMistake?: JsonMistake;
-  /** A limit of the client's key that the request exceeds. */
-  readonly limit?: { readonly bound: "requests" | "tokens" | "day" | "concurrency"; readonly most: number };
+  /** A limit of the client's key that the request exceeds. `key`: its name. `model`: as the request names it. */
+  readonly limit?: {
+    readonly bound: "requests" | "tokens" | "day" | "concurrency";
+    readonly most: number;
+    readonly key: string;
+    readonly model: string | undefined;
+  };
   /** An image of the request cannot be used. */
   readonly image?: ImageProblem;
   /** For 429 and 503: the number of seconds after which a retry makes sense. */
   readonly retryAfterSeconds?: number;
   /** Response headers of the source for the client (`x-ratelimit-…`), in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Members of the source's error that clients of the same API act on. At most 4,000 characters as JSON. */
+  /** Members of the source's error that clients of the same API act on. */
   readonly details?: Readonly<Record<string, unknown>>;
+  /** The id that the source's error gives to its request, in Anthropic's form. */
+  readonly sourceRequestId?: string;
   /** For the log only; never sent to a client. Of an `Error`, its name, code and stack are logged without the message; a string as it is. */
   readonly cause?: unknown;
 }

@@ -84,9 +84,12 @@ test("the rates that a source grants the server are not the client's", () => {
   const start: GenerationEvent = {
     type: "start",
     choice: 0,
-    source: { headers: { "x-ratelimit-limit-requests": "5" } },
+    source: { headers: { "x-ratelimit-limit-requests": "5", "x-truewire-warning": "w" } },
   };
-  expect(lease.observe([start, done])).toEqual([{ type: "start", choice: 0, source: {} }, done]);
+  expect(lease.observe([start, done])).toEqual([
+    { type: "start", choice: 0, source: { headers: { "x-truewire-warning": "w" } } },
+    done,
+  ]);
 });
 
 test("an answer reserves what its client allows, for each choice; else a standard that leaves a small limit usable", () => {

@@ -68,8 +68,9 @@ export class UsageLease {
 
 function withoutRates(event: GenerationEvent): GenerationEvent {
   if (event.type !== "start" || !event.source) return event;
-  const { headers: _, ...source } = event.source;
-  return { ...event, source };
+  const { headers = {} } = event.source;
+  const others = Object.fromEntries(Object.entries(headers).filter(([name]) => !name.includes("ratelimit-")));
+  return { ...event, source: { ...event.source, headers: others } };
 }
 
 /** The tokens that a request without a limit of its own reserves for its answer, and the largest share of a limit that this may be. */

@@ -51,13 +51,28 @@ export function asMessagesFailure(
       details: { error_code: "request_body_encoding_unsupported" },
       status: judgesAsVendor ? 400 : status,
     };
-  if (!image || !judgesAsVendor) return failure;
+  if (!judgesAsVendor) return failure;
+  if (failure.limit) return { ...failure, message: limitWords(failure.limit, failure.message) };
+  if (!image) return failure;
   return { ...failure, ...imageError(image, dotted(param ?? "messages")), param: null };
+}
+
+/** Anthropic's words for its rate limits, of 2026; it has none for a day. `own`: those of this server. */
+function limitWords({ bound, most, key, model }: NonNullable<GenerationFailure["limit"]>, own: string): string {
+  if (bound === "day") return own;
+  if (bound === "concurrency")
+    return "Number of concurrent connections has exceeded your rate limit. Please try again later or contact sales at https://claude.com/contact-sales to discuss your options for a rate limit increase.";
+  const rate = `${most.toLocaleString("en-US")} ${bound === "tokens" ? "input tokens" : "requests"} per minute`;
+  const whose = `(org: ${key}${model === undefined ? "" : `, model: ${model}`})`;
+  return `This request would exceed your organization's rate limit of ${rate} ${whose}. For details, refer to: https://docs.claude.com/en/api/rate-limits. You can see the response headers for current usage. Please reduce the prompt length or the maximum tokens requested, or try again later. You may also contact sales at https://claude.com/contact-sales to discuss your options for a rate limit increase.`;
 }
 
 const bearerDetails = { error_visibility: "user_facing" };
 
-/** Returns the JSON of an error's body, which is also the data of an `error` event. `requestId` is `null` if none is known. */
+/**
+ * Returns the JSON of an error's body, which is also the data of an `error` event. `requestId`: this server's, which gives way to that of
+ * the source's error; `null` if none is known.
+ */
 export function errorJson(failure: GenerationFailure, requestId: string | null): string {
   const { type, message } = anthropicError(failure);
   const { details } = failure;
@@ -68,7 +83,7 @@ export function errorJson(failure: GenerationFailure, requestId: string | null):
       message,
       ...(details && { details }),
     },
-    request_id: requestId,
+    request_id: failure.sourceRequestId ?? requestId,
   };
   return JSON.stringify(inWireOrder(errorResponse, object));
 }

@@ -13,7 +13,11 @@ export function readFailure(body: unknown, status?: number): GenerationFailure |
   const first: unknown = Array.isArray(body) ? body[0] : body;
   if (!isObject(first)) return null;
   const error = first["error"];
-  if (isObject(error)) return failureFrom(error, status);
+  if (isObject(error)) {
+    const id = shownOrNull(first["request_id"]);
+    const failure = failureFrom(error, status);
+    return id === null ? failure : { ...failure, sourceRequestId: id };
+  }
   if (typeof error === "string" && error !== "")
     return failureFrom({ ...first, message: text(first["message"]) ?? error }, status);
   if (first["choices"] !== undefined) return null;
@@ -74,7 +78,7 @@ function failureFrom(error: JsonObject, responseStatus: number | undefined): Gen
     code: ownCode === null ? null : shown(ownCode, maxName),
     ...(wait !== undefined && { retryAfterSeconds: wait }),
     ...(known?.isFinal && notAgain),
-    ...(isObject(details) && JSON.stringify(details).length <= maxMessage && { details }),
+    ...(isObject(details) && { details }),
   };
   // A rate limit may also concern tokens.
   if (status === 401 || status === 403 || status === 429) return failure;
