@@ -38,7 +38,11 @@ describe.each(transports)("headers through $name", ({ open }) => {
     const served = await api.fetch(path, asked);
     expect(served.status).toBe(200);
     expect(served.headers.get("x-truewire-warning")).toContain(words);
-    const wire = { ...(asked.headers as Record<string, string>), "x-truewire-wire": "exact" };
+    const wire = {
+      ...(asked.headers as Record<string, string>),
+      "x-truewire-wire": "exact",
+      "anthropic-version": "2023-06-01",
+    };
     const refused = await api.fetch(path, { ...asked, headers: wire });
     expect(refused.status).toBe(400);
     expect(refused.headers.get("x-truewire-warning")).toBeNull();
