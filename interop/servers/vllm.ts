@@ -71,6 +71,7 @@ export const transformers: RealServer = {
   name: "Transformers serve",
   from: "pip transformers[serving]",
   listsNoModels: true,
+  demandsNoCalls: true,
   apis: ["chat", "responses"],
   version: () => packages.version("transformers"),
   async install() {
@@ -81,7 +82,10 @@ export const transformers: RealServer = {
     const url = `http://127.0.0.1:${port}`;
     const folder = await weights();
     const args = ["serve", folder, "--host", "127.0.0.1", "--port", String(port)];
-    const env = { HF_HUB_OFFLINE: "1", OMP_NUM_THREADS: "1" };
+    // Without a cache of Hugging Face, its list of models is an error 500.
+    const home = inPlace("transformers", "home");
+    mkdirSync(join(home, "hub"), { recursive: true });
+    const env = { HF_HOME: home, HF_HUB_OFFLINE: "1", OMP_NUM_THREADS: "1" };
     const ready = `${url}/health`;
     const running = await startServer(packages.program("transformers"), args, { env, ready, log: "transformers.log" });
     return { url, model: folder, contextSize: 2048, stop: running.stop };

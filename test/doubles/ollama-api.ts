@@ -207,6 +207,9 @@ export async function startOllama(options: OllamaDoubleOptions): Promise<OllamaD
     const isOn = body["think"] === true || typeof body["think"] === "string";
     if (isOn && !capabilitiesOf(name).includes("thinking"))
       throw new Refused(400, `${JSON.stringify(body["model"])} does not support thinking`);
+    // Until 0.17 at least, only gpt-oss has levels.
+    if (isOld && typeof body["think"] === "string")
+      throw new Refused(400, `think value ${JSON.stringify(body["think"])} is not supported for this model`);
   };
 
   const checkLogprobs = ({ top_logprobs: top = 0 }: Json): void => {

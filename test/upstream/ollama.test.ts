@@ -455,6 +455,18 @@ test("an effort, the end of thinking and schemas arrive in Ollama's words", asyn
   expect(upstream.refusals).toEqual([]);
 });
 
+// Ollama 0.17.4 refuses a level of thinking; the client got the refusal, in each session with an effort.
+test("an effort is sent as thinking to an Ollama that takes no levels", async () => {
+  const models = { "thinks:latest": { capabilities: ["completion", "thinking"] } };
+  const { upstream, truewire } = await serve({ models, isOld: true, reply: () => ({ thinking: "Hm.", text: "Yes." }) });
+  for (const effort of ["low", "high", "none"]) {
+    const body = { model: "thinks:latest", messages: [user("Hi")], reasoning_effort: effort };
+    expect(await chat(truewire, body)).toMatchObject({ status: 200 });
+  }
+  expect(upstream.refusals).toEqual(['think value "low" is not supported for this model']);
+  expect(upstream.requests.map(({ body }) => body["think"]).slice(-3)).toEqual([true, true, false]);
+});
+
 test("counts and durations are the client's usage and timings", async () => {
   const { truewire } = await serve({ reply: () => "12345678" });
   const { json } = await chat(truewire, { messages: [user("Hi")], include_timings: true });
@@ -671,7 +683,7 @@ test("what the double refuses, it refuses as Ollama does", async () => {
     return [response.status, ((await response.json()) as Json)["error"]];
   };
   const hi = { role: "user", content: "Hi" };
-  // Source: ollama 0.33.0 server/routes_generate_test.go, api/types_test.go.
+  // Source: ollama 0.33.0 server/routes_generate_test.go, api/types_test.go; the words of Go's decoder are those of 0.17.4 that was asked.
   expect(await ask("/api/chat", "")).toEqual([400, "missing request body"]);
   expect(await ask("/api/chat", {})).toEqual([400, "model is required"]);
   expect(await ask("/api/chat", { model: "m", think: true, messages: [hi] })).toEqual([
@@ -692,7 +704,7 @@ test("what the double refuses, it refuses as Ollama does", async () => {
   ]);
   expect(await ask("/api/chat", { model: "m", messages: [{ role: "user", content: [] }] })).toEqual([
     400,
-    "json: cannot unmarshal array into Go struct field Alias.content of type string",
+    "json: cannot unmarshal array into Go struct field ChatRequest.messages.content of type string",
   ]);
   expect(await ask("/api/chat", { model: "m", messages: [{ ...hi, images: ["data:image/png;base64,AA=="] }] })).toEqual(
     [400, "illegal base64 data at input byte 4"],
@@ -703,7 +715,7 @@ test("what the double refuses, it refuses as Ollama does", async () => {
   });
   expect(await ask("/api/chat", { model: "m", messages: [hi], tools: [tool({ a: true })] })).toEqual([
     400,
-    "json: cannot unmarshal bool into Go value of type api.ToolProperty",
+    "json: cannot unmarshal bool into Go struct field ToolFunctionParameters.tools.function.parameters.properties of type api.ToolProperty",
   ]);
   const call = { function: { name: "f", arguments: "{}" } };
   expect(await ask("/api/chat", { model: "m", messages: [{ role: "assistant", tool_calls: [call] }] })).toEqual([

@@ -164,6 +164,7 @@ const wordings: readonly Wording[] = [
   ["No endpoints found that support image input", { images: false }, 404],
   ["messages[2].content: unknown variant `image_url`, expected `text`", { images: false }],
   ['"m" does not support thinking', { drop: ["reasoning_effort"] }],
+  ['think value "low" is not supported for this model', { drop: ["reasoning_effort"] }],
   ["`logprobs` is not supported with this model", { logprobs: false }],
   ["Logprobs is not enabled for models/gemini-2.5-pro", { logprobs: false }],
   ["'n' : number must be at most 1", { severalChoices: false }],

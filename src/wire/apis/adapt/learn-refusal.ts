@@ -157,6 +157,8 @@ const featureRefusals: readonly FeatureRefusal[] = [
   },
   // Ollama, server/routes.go.
   { words: /does not support thinking/gi, lesson: noEffort },
+  // Ollama 0.17, the same file: a level of thinking, which only gpt-oss has there.
+  { words: /think value [^\n]{0,40}? is not supported for this model/gi, lesson: noLevels },
   // mellea 0.8, cli/serve: pydantic's enumeration of roles, and of `tool_choice`, whose place it does not name.
   { words: /input should be 'system', 'user', 'assistant'(?![^\n]{0,60}developer)/gi, lesson: systemRole },
   { words: /input should be 'none' or 'auto'/gi, lesson: otherToolChoice },
@@ -424,6 +426,11 @@ function noFiles(body: RequestBody, { files }: ServerProfile, at: number | undef
 
 function noEffort(body: RequestBody, profile: ServerProfile): ServerProfile | null {
   return droppedMember("reasoning_effort", body, profile) ?? droppedMember("reasoning", body, profile);
+}
+
+function noLevels(body: RequestBody, profile: ServerProfile): ServerProfile | null {
+  if (typeof body["think"] !== "string") return noEffort(body, profile);
+  return profile.reasoningEffort === false ? null : { reasoningEffort: false };
 }
 
 function noLogprobs(body: RequestBody, { logprobs }: ServerProfile): ServerProfile | null {

@@ -102,7 +102,10 @@ export interface ServerProfile {
   /** The server accepts members that other servers have added to OpenAI's APIs, such as `top_k`; default true. */
   readonly extensions?: boolean;
 
-  /** The server accepts `reasoning_effort` for every model; default false: it is sent only for models that are known to reason. */
+  /**
+   * The server accepts `reasoning_effort` for every model; default false: it is sent only for models that are known to reason. Ollama accepts
+   * levels of `think`; default true.
+   */
   readonly reasoningEffort?: boolean;
   /** The server accepts `thinking_token_budget`; default false. */
   readonly reasoningBudget?: boolean;

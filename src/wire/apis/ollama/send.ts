@@ -76,7 +76,7 @@ function writeOllamaChat(
       messages: ollamaMessages(listOf(members["messages"]), note),
       tools: ollamaTools(listOf(members["tools"]), note),
       format: output && ollamaFormat(output, members["response_format"]),
-      think: ollamaThink(request, state, note),
+      think: ollamaThink(request, profile, note),
       ...writeLogprobs(request),
     }),
     request,
@@ -282,7 +282,8 @@ const readable: Readonly<Record<string, (value: unknown, depth: number) => boole
 };
 
 /** The value of `think`: absent for the model's default, which is on for a model that reasons. */
-function ollamaThink({ reasoning }: GenerationRequest, state: OllamaModelState, note: NoteAdaptation): unknown {
+function ollamaThink({ reasoning }: GenerationRequest, profile: ServerProfile, note: NoteAdaptation): unknown {
+  const state = profile.ollama ?? unknownModel;
   const { effort, mode, budgetTokens } = reasoning ?? {};
   if (mode === "off" || (mode === undefined && effort === "none")) return state.reasons === false ? undefined : false;
   if (mode === undefined && effort === undefined && budgetTokens === undefined) return undefined;
@@ -292,7 +293,10 @@ function ollamaThink({ reasoning }: GenerationRequest, state: OllamaModelState, 
     if (effort !== undefined) note("reasoning-effort", "reasoning_effort");
     return undefined;
   }
-  return effortLevels(state).get(effort ?? "") ?? true;
+  const level = effortLevels(state).get(effort ?? "");
+  if (level === undefined || profile.reasoningEffort !== false) return level ?? true;
+  note("reasoning-effort", "reasoning_effort");
+  return true;
 }
 
 function effortLevels({ thinksMax }: OllamaModelState): ReadonlyMap<string, string> {
