@@ -3,6 +3,7 @@ import type { Exchange } from "./rules/exchange.ts";
 import { judge } from "./rules/judge.ts";
 import { parsedJson } from "./rules/view.ts";
 import type { ProfileName } from "./rules/profile/profile-rule.ts";
+import { isOfOtherEndpoint } from "../../wire/apis/ordered-capture.ts";
 import { isObject } from "../../wire/core/json.ts";
 
 /**
@@ -101,9 +102,23 @@ function endpointOf(body: string, request: Record<string, unknown> | undefined):
   if (/"object"\s*:\s*"response"|"type"\s*:\s*"response\.\w/.test(body)) return "responses";
   const anthropics = anthropicEndpoint(body);
   if (anthropics) return anthropics;
+  const listed = openaiEndpoint(body);
+  if (listed) return listed;
   if (request) return "prompt" in request ? "completions" : "chat";
   if (/"object"\s*:\s*"text_completion"/.test(body)) return "completions";
-  return /"object"\s*:\s*"list"/.test(body) ? "models" : "chat";
+  return isOfOtherEndpoint(body) ? "other" : "chat";
+}
+
+/** Of OpenAI's endpoints that generate nothing. */
+function openaiEndpoint(body: string): Exchange["endpoint"] | undefined {
+  const value = parsedJson(body);
+  if (!isObject(value)) return undefined;
+  if (value.object === "model") return "model";
+  if (value.object !== "list" || !Array.isArray(value.data)) return undefined;
+  const [first] = value.data as readonly unknown[];
+  const kind = isObject(first) ? first["object"] : "model";
+  if (kind === "embedding") return "embeddings";
+  return kind === "model" ? "models" : "other";
 }
 
 /** Of the Messages API: what its events and bodies say that they are. */

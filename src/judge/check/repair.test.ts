@@ -258,3 +258,36 @@ describe.skipIf(!isHere)("recordings", () => {
     }
   });
 });
+
+// Each of them became an error body, with exit code 0.
+test.each([
+  { object: "list", data: [{ id: "m", object: "model", created, owned_by: "openai" }] },
+  { id: "m", object: "model", created, owned_by: "openai" },
+  { data: [{ type: "model", id: "claude" }], has_more: false, first_id: null, last_id: null },
+  { type: "model", id: "claude", display_name: "Claude" },
+  { object: "list", data: [{ object: "embedding", index: 0, embedding: [0.5] }], model: "m", usage: {} },
+  { input_tokens: 5 },
+  { object: "response.input_tokens", input_tokens: 5 },
+  { object: "response.compaction", id: "resp_1", output: [], usage: {} },
+  { id: "msgbatch_1", type: "message_batch", processing_status: "ended" },
+  { id: "batch_1", object: "batch", errors: null },
+  { custom_id: "1", result: { type: "succeeded", message: {} } },
+])("the body of an endpoint that generates nothing stays: %j", (answer) => {
+  for (const capture of [JSON.stringify(answer), JSON.stringify(answer, null, 2)]) {
+    for (const profile of [lean, exact])
+      expect(repairCapture(capture, { ...options, profile })).toEqual({
+        body: capture,
+        repairs: [],
+        end: { kind: "done" },
+      });
+  }
+});
+
+test.each([
+  [{ id: "chatcmpl-1", object: "chat.completion", created, model: "m" }],
+  [{ object: "list", data: [], choices: [{ index: 0, message: { role: "assistant", content: "Hi" } }] }],
+  [{ error: { message: "No." } }],
+])("an answer that is damaged is no such body: %j", (answer) => {
+  const capture = JSON.stringify(answer);
+  expect(repairCapture(capture, { ...options, profile: lean }).body).not.toBe(capture);
+});

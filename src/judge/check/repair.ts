@@ -1,4 +1,4 @@
-import { apiOfCapture, orderedCapture } from "../../wire/apis/ordered-capture.ts";
+import { apiOfCapture, isOfOtherEndpoint, orderedCapture } from "../../wire/apis/ordered-capture.ts";
 import type { CapturedApi } from "../../wire/apis/ordered-capture.ts";
 import { rewrittenCapture } from "../../wire/apis/repair-capture.ts";
 import type { RepairedCapture, RepairOptions } from "../../wire/apis/repair-capture.ts";
@@ -22,6 +22,7 @@ const paths: Readonly<Record<CapturedApi, string>> = {
 export function repairCapture(capture: string, options: RepairOptions): RepairedCapture {
   const api = options.from === "auto" ? apiOfCapture(capture) : options.from;
   const rewritten = rewrittenCapture(capture, { ...options, from: api });
+  if (isOfOtherEndpoint(capture)) return rewritten;
   const isRight = (body: string): boolean => isRightAnswer(body, api, options);
   if (rewritten.repairs.length === 0 && isRight(capture)) return { ...rewritten, body: capture };
   if (options.profile.name !== "exact") return rewritten;
@@ -52,7 +53,8 @@ export interface RepairCaptureOptions {
 /**
  * Repairs a captured answer of any server: the text of an event stream, or a JSON body. `api` is the API that the answer belongs to; `auto`
  * detects it from the answer. An answer in which the rules of `truewire check` find nothing wrong is returned unchanged. One that was cut
- * off or refused is written with its error. Nothing is thrown for what is read. For a stream that is still arriving, pass the events of a
+ * off or refused is written with its error. The body of an endpoint that generates nothing (models, embeddings, counts of tokens, batches,
+ * compaction) is returned unchanged. Nothing is thrown for what is read. For a stream that is still arriving, pass the events of a
  * reader to a writer: `writeMessagesStream(readMessagesStream(response), { model })`.
  *
  * @example

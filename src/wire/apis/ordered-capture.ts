@@ -36,6 +36,30 @@ export function apiOfCapture(capture: string): CapturedApi {
   return /"object"\s*:\s*"text_completion"/.test(capture) ? "completions" : "chat";
 }
 
+const generated: ReadonlySet<unknown> = new Set([
+  "",
+  "chat.completion",
+  "chat.completion.chunk",
+  "text_completion",
+  "response",
+  "error",
+]);
+
+/**
+ * Whether a capture is the body of an endpoint that generates nothing, and no error: models, embeddings, counts of tokens, batches and
+ * their results, compaction, stored items, deletions, Ollama's lists.
+ */
+export function isOfOtherEndpoint(capture: string): boolean {
+  if (/^\s*\{\s*"custom_id"/.test(capture)) return true;
+  const body = isBody(capture) ? parsed(capture) : undefined;
+  if (!body || "choices" in body || "error" in body) return false;
+  const { object, type, data, models, embedding, embeddings } = body;
+  if (typeof object === "string" && !generated.has(object)) return true;
+  if (type === "model" || type === "completion" || /^message_batch/.test(String(type))) return true;
+  const lists = [data, models, embedding, embeddings].some((list) => Array.isArray(list));
+  return lists || ("input_tokens" in body && !("type" in body));
+}
+
 /** Returns the JSON of a captured stream's events, or of a body; `undefined` for an event that is no JSON object. */
 export function capturedEvents(capture: string): readonly (JsonObject | undefined)[] {
   if (isBody(capture)) return [parsed(capture)];

@@ -18,7 +18,7 @@ import { MessageReader } from "./messages/read.ts";
 import { writeMessageResponse } from "./messages/write.ts";
 import type { MessageContext } from "./messages/write.ts";
 import { MessageStreamWriter } from "./messages/write-stream.ts";
-import { apiOfCapture, capturedEvents, isBody as isBodyText } from "./ordered-capture.ts";
+import { apiOfCapture, capturedEvents, isBody as isBodyText, isOfOtherEndpoint } from "./ordered-capture.ts";
 import type { CapturedApi } from "./ordered-capture.ts";
 import type { Profile } from "./profile.ts";
 import { capturedRequest } from "./responses/captured-request.ts";
@@ -53,9 +53,10 @@ export interface RepairedCapture {
 
 /**
  * Reads a captured answer, damaged in any way, and writes it again from its events, as `serve` writes the answer of an upstream. An answer
- * that was cut off or refused is written with its error. Pure.
+ * that was cut off or refused is written with its error. The body of an endpoint that generates nothing is returned unchanged. Pure.
  */
 export function rewrittenCapture(capture: string, options: RepairOptions): RepairedCapture {
+  if (isOfOtherEndpoint(capture)) return { body: capture, repairs: [], end: { kind: "done" } };
   const api = options.from === "auto" ? apiOfCapture(capture) : options.from;
   const isBody = isBodyText(capture);
   const reader = newReader(api, options);

@@ -31,7 +31,9 @@ export function messageRequest(random: () => number): Record<string, unknown> {
     ],
     random,
   );
-  if (thinking) body.thinking = thinking;
+  // A call is not forced where the model reasons with a budget.
+  const isForced = /^(?:any|tool)$/.test(String((body.tool_choice as { type?: unknown } | undefined)?.type));
+  if (thinking && !(isForced && thinking.type === "enabled")) body.thinking = thinking;
   return body;
 }
 

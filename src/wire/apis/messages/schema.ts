@@ -47,6 +47,8 @@ export const messageUsage = z.object({
   cache_creation_input_tokens: count.nullable().meta({ since: "2024-08" }),
   cache_read_input_tokens: count.nullable().meta({ since: "2024-08" }),
   cache_creation: cacheCreation.meta({ since: "2025-08" }),
+  // Here in a body; the last member in a stream (recordings of 2026).
+  iterations: z.array(iteration).optional(),
   output_tokens: count,
   // Where the request enables thinking, and always for models since Claude Opus 4.8; not in `message_start`. Since 2026-05.
   output_tokens_details: z.object({ thinking_tokens: count }).optional(),
@@ -54,22 +56,24 @@ export const messageUsage = z.object({
   // `global` for models since Claude Opus 4.6, `not_available` for older ones and for those of this server.
   inference_geo: z.string().meta({ since: "2026-02" }),
   server_tool_use: serverToolUse.optional(),
-  iterations: z.array(iteration).optional(),
 });
 
 /** The counts of a usage whose sum is the number of the prompt's tokens. They do not overlap. */
 export const promptCounts = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"] as const;
 
 /** The usage of `message_start`. */
-export const messageStartUsage = messageUsage.omit({ output_tokens_details: true });
+export const messageStartUsage = messageUsage
+  .omit({ output_tokens_details: true, iterations: true })
+  .extend({ iterations: messageUsage.shape.iterations });
 
 /** The usage of `message_delta`: cumulative since August 2025, `output_tokens` alone before. */
 export const messageDeltaUsage = messageUsage
-  .omit({ cache_creation: true, service_tier: true, inference_geo: true })
+  .omit({ cache_creation: true, service_tier: true, inference_geo: true, iterations: true })
   .extend({
     input_tokens: count.meta({ since: "2025-08" }),
     cache_creation_input_tokens: count.nullable().meta({ since: "2025-08" }),
     cache_read_input_tokens: count.nullable().meta({ since: "2025-08" }),
+    iterations: messageUsage.shape.iterations,
   });
 
 export const citation = z.object({

@@ -30,7 +30,14 @@ export function wireOrder(names: readonly string[], isResponse = false): string[
 }
 
 /** Members that contain JSON of the client's own, in the client's order. */
-export const clientJsonMembers = ["parameters", "schema", "input_schema", "output_schema", "metadata"] as const;
+export const clientJsonMembers = [
+  "parameters",
+  "schema",
+  "input_schema",
+  "output_schema",
+  "metadata",
+  "variables",
+] as const;
 
 /** Members of `usage.attribution` whose names are ids, in the order of the items (ChatGPT's backend; recordings of 2026-09-27). */
 export const attributionMembers = ["items"] as const;
