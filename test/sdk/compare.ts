@@ -2,7 +2,7 @@ import { descriptions } from "./descriptions.ts";
 import type { Description } from "./descriptions.ts";
 import { readSdk } from "./read-sdk.ts";
 import { missing, shapeOfSchema } from "./shape.ts";
-import type { Shape } from "./shape.ts";
+import type { Declarations, Shape } from "./shape.ts";
 
 /** What a version of an SDK declares and a description of ours lacks. */
 export interface Difference {
@@ -31,13 +31,14 @@ export function descriptionsOf(sdk: string): readonly Description[] {
  * Reads the types of an SDK that we describe, in the order of `descriptionsOf`; `undefined` for a type that the package does not have.
  *
  * @param folder Absolute path of a package that is a version of it: `/…/node_modules/openai-7`.
+ * @param declarations Where the declarations of all members are added.
  */
-export function shapesOf(sdk: string, folder: string): readonly (Shape | undefined)[] {
+export function shapesOf(sdk: string, folder: string, declarations?: Declarations): readonly (Shape | undefined)[] {
   const types = descriptionsOf(sdk).map(({ type: path }) => {
     const [module = "", type = ""] = path.split(":");
     return { module, type };
   });
-  return readSdk(folder, types);
+  return readSdk(folder, types, declarations);
 }
 
 /** Compares the type declarations of a version of an SDK with our descriptions. Parameters as in `shapesOf`. */

@@ -1,9 +1,10 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { descriptionsOf, sdks, shapesOf } from "./compare.ts";
 import { missing, shapeOfSchema } from "./shape.ts";
+import type { Declaration, Declarations, Members } from "./shape.ts";
 import { kindOf, treatmentOf } from "./treatment.ts";
 
 // What the vendors' newest SDKs declare that is new, and what Truewire does with it.
@@ -12,10 +13,22 @@ import { kindOf, treatmentOf } from "./treatment.ts";
 //   npm run drift -- openai@6.49.0 @anthropic-ai/sdk@0.120.0
 //
 // Installs the newest version of each SDK from the registry into a temporary folder, and compares its types with those of an older version:
-// that of the arguments, else the one that package.json pins. One table per API. Exit code 1 if something is neither described in
+// that of the arguments, else the newest that package.json pins. Shows what their changelogs say, and one table per API with the type and the
+// doc comment of each new member. Exit code 1 if something is neither described in
 // `src/wire/apis/` nor listed in `test/sdk/gaps.ts`.
 const folder = mkdtempSync(join(tmpdir(), "truewire-drift-"));
-const clients = ["ai", "@openai/agents"];
+/** The packages of clients that package.json pins, without the SDKs. */
+const clients = [
+  "ai",
+  "@ai-sdk/anthropic",
+  "@ai-sdk/openai",
+  "@ai-sdk/openai-compatible",
+  "@langchain/anthropic",
+  "@langchain/openai",
+  "@openai/agents",
+];
+/** A longer type or doc comment is cut, in characters. */
+const maxShown = 300;
 let unknown = 0;
 try {
   writeFileSync(join(folder, "package.json"), "{}");
@@ -31,9 +44,10 @@ try {
   );
   for (const [sdk, packages] of Object.entries(sdks)) {
     const newest = join(folder, "node_modules", sdk);
-    const before = older.has(sdk) ? join(folder, "node_modules", olderName(sdk)) : installed(packages[0] ?? sdk);
+    const before = older.has(sdk) ? join(folder, "node_modules", olderName(sdk)) : installed(packages.at(-1) ?? sdk);
     console.log(`\n## ${sdk} ${versionIn(newest)} after ${versionIn(before)}`);
     console.log(`\nTested here: ${packages.map((name) => versionIn(installed(name))).join(", ")}.`);
+    for (const line of changesSince(versionIn(before), newest)) console.log(line);
     report(sdk, newest, before);
   }
   console.log("\n## Clients\n\n| package | newest | tested here |\n| --- | --- | --- |");
@@ -54,23 +68,59 @@ if (unknown > 0) process.exitCode = 1;
 /** Prints a table for each object of an API in which something is new or unknown. */
 function report(sdk: string, newest: string, before: string): void {
   const olderShapes = shapesOf(sdk, before);
-  for (const [at, shape] of shapesOf(sdk, newest).entries()) {
+  const declarations: Declarations = new WeakMap();
+  for (const [at, shape] of shapesOf(sdk, newest, declarations).entries()) {
     const description = descriptionsOf(sdk)[at];
     const older = olderShapes[at];
     if (!description || !shape) continue;
-    const undescribed = new Set(missing(shape, shapeOfSchema(description.schema)));
-    const added = older ? missing(shape, older) : [];
+    const shown = new Map<string, string>();
+    const note = (path: string, members: Members, member: string | undefined): void => {
+      const known = declarations.get(members);
+      const one = member === undefined ? undefined : known?.get(member);
+      shown.set(path, one ? declared(one) : `{ ${[...members.keys()].join(", ")} }`);
+    };
+    const undescribed = new Set(missing(shape, shapeOfSchema(description.schema), note));
+    const added = older ? missing(shape, older, note) : [];
     const rows = [...new Set([...added, ...undescribed])].flatMap((path) => {
       const treatment = treatmentOf(description, path, undescribed);
       if (treatment === undefined) unknown++;
       if (treatment !== undefined && !added.includes(path)) return [];
-      return [`| \`${path}\` | ${kindOf(description, path)} | ${treatment ?? "**unknown**"} |`];
+      const kind = kindOf(description, path);
+      return [`| \`${path}\` | ${kind} | ${shown.get(path) ?? ""} | ${treatment ?? "**unknown**"} |`];
     });
     const gone = older ? missing(older, shape) : [];
     if (rows.length + gone.length === 0) continue;
-    console.log(`\n### ${description.name}\n\n| new | | what Truewire does |\n| --- | --- | --- |`);
-    for (const row of [...rows, ...gone.map((path) => `| \`${path}\` | gone | |`)]) console.log(row);
+    console.log(
+      `\n### ${description.name}\n\n| new | | type and doc comment | what Truewire does |\n| --- | --- | --- | --- |`,
+    );
+    for (const row of [...rows, ...gone.map((path) => `| \`${path}\` | gone | | |`)]) console.log(row);
   }
+}
+
+/** A declaration for a cell of a table. */
+function declared({ type, doc }: Declaration): string {
+  return [type, doc]
+    .map((text) => text.replaceAll(/\s+/g, " ").replaceAll("|", "\\|").trim())
+    .map((text) => (text.length > maxShown ? `${text.slice(0, maxShown)}…` : text))
+    .map((text, at) => (at === 0 && text !== "" ? `\`${text}\`` : text))
+    .filter((text) => text !== "")
+    .join(" – ");
+}
+
+/** The lines of a package's changelog after a version, without what concerns its repository only. */
+function changesSince(version: string, folder: string): readonly string[] {
+  const path = join(folder, "CHANGELOG.md");
+  if (!existsSync(path)) return [];
+  const [, ...sections] = readFileSync(path, "utf8").split(/^(?=## )/m);
+  const end = sections.findIndex(
+    (section) => section.startsWith(`## [${version}]`) || section.startsWith(`## ${version}`),
+  );
+  return sections.slice(0, Math.max(end, 0)).flatMap((section) => {
+    const [title = "", ...lines] = section.split("\n");
+    const name = /^## \[?([^\]\s(]+)/.exec(title)?.[1] ?? "";
+    const changes = lines.filter((line) => /^\* \*\*(?:api|client|types)[^*]*\*\*/.test(line));
+    return changes.map((line) => `- ${name}: ${line.slice(2).replace(/ \(\[.*$/, "")}`);
+  });
 }
 
 function olderName(sdk: string): string {

@@ -5,7 +5,7 @@ import { API } from "typescript/unstable/sync";
 import type { Checker, Type } from "typescript/unstable/sync";
 import { isTypeAliasDeclaration } from "typescript/unstable/ast/is";
 import { emptyShape } from "./shape.ts";
-import type { Shape } from "./shape.ts";
+import type { Declarations, Shape } from "./shape.ts";
 
 /** A type that a package's declarations export: `{ module: "resources/messages/messages", type: "Message" }`. */
 export interface SdkType {
@@ -18,9 +18,14 @@ export interface SdkType {
  * Reads types from the declarations of an installed package with the TypeScript compiler.
  *
  * @param folder Absolute path of the package: `/…/node_modules/openai`.
+ * @param declarations Where the declarations of all members are added; absent: they are not read.
  * @returns The shape of each type; `undefined` for a type that the package does not export.
  */
-export function readSdk(folder: string, types: readonly SdkType[]): readonly (Shape | undefined)[] {
+export function readSdk(
+  folder: string,
+  types: readonly SdkType[],
+  declarations?: Declarations,
+): readonly (Shape | undefined)[] {
   const probe = mkdtempSync(join(tmpdir(), "truewire-sdk-"));
   const compilerOptions = {
     module: "nodenext",
@@ -44,7 +49,7 @@ export function readSdk(folder: string, types: readonly SdkType[]): readonly (Sh
     const [project] = api.updateSnapshot({ openProjects: [join(probe, "tsconfig.json")] }).getProjects();
     const source = project?.program.getSourceFile(file);
     if (!project || !source) throw new Error("The TypeScript compiler did not open its project.");
-    const shapeOf = shapes(project.checker);
+    const shapeOf = shapes(project.checker, declarations);
     return source.statements.filter(isTypeAliasDeclaration).map((alias) => {
       const type = project.checker.getTypeFromTypeNode(alias.type);
       return type === undefined || type.isErrorType() ? undefined : shapeOf(type);
@@ -55,7 +60,7 @@ export function readSdk(folder: string, types: readonly SdkType[]): readonly (Sh
   }
 }
 
-function shapes(checker: Checker): (type: Type) => Shape {
+function shapes(checker: Checker, declarations: Declarations | undefined): (type: Type) => Shape {
   const known = new Map<number, Shape>();
   const shapeOf = (type: Type): Shape => {
     const before = known.get(type.id);
@@ -79,14 +84,28 @@ function shapes(checker: Checker): (type: Type) => Shape {
       const [element] = type.isTypeReference() ? checker.getTypeArguments(type) : [];
       if (element) shape.elements.push(shapeOf(element));
     } else if (type.isObjectType() || type.isIntersectionType()) {
-      const members = checker.getPropertiesOfType(type);
+      // The compiler makes names for members whose names are symbols: `__@iterator@123`, another in each version.
+      const members = checker.getPropertiesOfType(type).filter(({ name }) => !name.startsWith("__@"));
       if (members.length === 0) {
         shape.anything = true;
         return;
       }
       const types = checker.getTypeOfSymbol(members);
-      shape.objects.push(
-        new Map(members.map(({ name }, at) => [name, types[at] ? shapeOf(types[at]) : emptyShape()] as const)),
+      const shapes = new Map(
+        members.map(({ name }, at) => [name, types[at] ? shapeOf(types[at]) : emptyShape()] as const),
+      );
+      shape.objects.push(shapes);
+      declarations?.set(
+        shapes,
+        new Map(
+          members.map((member, at) => [
+            member.name,
+            {
+              type: types[at] ? checker.typeToString(types[at]) : "",
+              doc: member.getDocumentationComment(checker),
+            },
+          ]),
+        ),
       );
     }
   };

@@ -52,6 +52,15 @@ describe("the comparison", () => {
     expect(missing(shapeOfSchema(ours), shapeOfSchema(ours))).toEqual([]);
   });
 
+  test("tells which object has what is missing, and which member it is", () => {
+    const theirs = z.object({ ...ours.shape, owner: z.object({ id: z.string() }) });
+    const told: unknown[] = [];
+    missing(shapeOfSchema(theirs), shapeOfSchema(ours), (path, members, member) =>
+      told.push([path, [...members.keys()], member]),
+    );
+    expect(told).toEqual([["owner", ["type", "role", "content", "owner"], "owner"]]);
+  });
+
   test("names members, values and kinds by their place", () => {
     const theirs = ours.extend({
       role: z.enum(["user", "assistant", "system"]),

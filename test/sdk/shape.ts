@@ -20,6 +20,17 @@ export interface Shape {
 /** The members of one kind of object. */
 export type Members = ReadonlyMap<string, Shape>;
 
+/** How a package declares a member. */
+export interface Declaration {
+  /** In TypeScript, with its values. */
+  readonly type: string;
+  /** Its doc comment; "" without one. */
+  readonly doc: string;
+}
+
+/** The declarations of the members of objects. */
+export type Declarations = WeakMap<Members, ReadonlyMap<string, Declaration>>;
+
 /** Returns a shape that allows nothing yet. */
 export function emptyShape(): Shape {
   return { literals: new Set(), objects: [], elements: [], anyString: false, anything: false };
@@ -76,8 +87,14 @@ const discriminators = ["type", "object", "role"];
 /**
  * Returns what `sdk` has and `ours` does not describe: members, literals and kinds of objects, each as a path: `choices[].delta.role`,
  * `content[type=image].source`, `stop_reason = "refusal"`. Each named once, where it was found first.
+ *
+ * @param onMembers Is told the object that has the path, and the member that it names; `undefined`: it names the object.
  */
-export function missing(sdk: Shape, ours: Shape): readonly string[] {
+export function missing(
+  sdk: Shape,
+  ours: Shape,
+  onMembers: (path: string, members: Members, member: string | undefined) => void = () => {},
+): readonly string[] {
   const found = new Set<string>();
   const compared = new Map<Shape, Set<Shape>>();
   const compare = (theirs: Shape, mine: Shape, path: string): void => {
@@ -103,13 +120,16 @@ export function missing(sdk: Shape, ours: Shape): readonly string[] {
         const tag = kind === undefined || mine.objects.length === 1 ? "" : `[${name}=${kind}]`;
         if (alternatives.length === 0) {
           found.add(`${path}[${name}=${kind}]`);
+          onMembers(`${path}[${name}=${kind}]`, members, undefined);
           continue;
         }
         for (const [member, shape] of members) {
           const described = alternatives.flatMap((each) => each.get(member) ?? []);
           const at = `${path}${tag}${path === "" && tag === "" ? "" : "."}${member}`;
-          if (described.length === 0) found.add(at);
-          else compare(shape, union(described), at);
+          if (described.length === 0) {
+            found.add(at);
+            onMembers(at, members, member);
+          } else compare(shape, union(described), at);
         }
       }
     }
