@@ -196,6 +196,13 @@ const ofChat: readonly Omit<RefusalCase, "api">[] = [
 
 const ofResponses: readonly Omit<RefusalCase, "api">[] = [
   {
+    mistake: "a completion window of `2h` or `8h` without `background`, or with `stream`",
+    members: { background_options: { completion_window: "2h" } },
+    message: "Invalid value: '2h'. This completion window requires 'background' to be true and 'stream' to be false.",
+    param: "background_options.completion_window",
+    code: "invalid_value",
+  },
+  {
     mistake: "a member that OpenAI does not have, extensions of other servers included",
     members: { max_tokens: 5 },
     message: "Unknown parameter: 'max_tokens'.",

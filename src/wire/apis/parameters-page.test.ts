@@ -45,9 +45,10 @@ describe.skipIf(!isHere)("against OpenAI's specification", () => {
       table.flatMap(({ name, origin }) => (origin === "openai" ? [name] : [])).sort();
     expect(ours(chatParameters)).toEqual(documented("CreateChatCompletionRequest"));
     // `generate` and `stream_id` are documented for WebSockets alone, `client_metadata` and the penalties nowhere; the others are newer than the
-    // specification (openai 7.57).
+    // specification (openai 7.57 and 7.59).
     const newer = [
       "access_programs",
+      "background_options",
       "client_metadata",
       "frequency_penalty",
       "generate",

@@ -173,6 +173,11 @@ const own: readonly ResponsesParameter[] = [
     },
   ),
   add(acceptedParameter, "access_programs", "Profile `exact` repeats it."),
+  add(
+    acceptedParameter,
+    "background_options",
+    "Every response is generated as soon as possible; the answer repeats it.",
+  ),
   add(acceptedParameter, "image", "Images are never compressed; profile `exact` says so."),
   add(supportedParameter, "store", "With `false`, the response is not stored (docs/responses.md)."),
   add(acceptedParameter, "max_tool_calls", "It counts tools that OpenAI runs."),

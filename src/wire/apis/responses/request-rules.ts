@@ -61,7 +61,17 @@ export const responsesRules: readonly VendorRule<ResponsesSubject>[] = [
   lonelyReasoning,
   openCall,
   missingWordJson,
+  windowOutsideBackground,
 ];
+
+/** Source: openai-node 7.58, `background_options`. The words of the answer are not public: these are this server's. */
+function windowOutsideBackground({ body }: ResponsesSubject): FailureError | undefined {
+  const { background_options: options, background, stream } = body;
+  const window = isObject(options) ? options["completion_window"] : undefined;
+  if ((window !== "2h" && window !== "8h") || (background === true && stream !== true)) return undefined;
+  const message = `Invalid value: '${window}'. This completion window requires 'background' to be true and 'stream' to be false.`;
+  return invalidRequest(message, "background_options.completion_window", "invalid_value");
+}
 
 /**
  * What the model of OpenAI refuses that the requested model represents. Sources: as `openaiModel`; the matrix of `responsesCheckOrder` for the order and the codes;

@@ -13,7 +13,7 @@ import {
   maxTools,
   strings,
 } from "../request/shapes.ts";
-import { accessPrograms, cacheModes, cacheTtls, hostedItemTypes, serviceTiers } from "./schema.ts";
+import { accessPrograms, backgroundOptions, cacheModes, cacheTtls, hostedItemTypes, serviceTiers } from "./schema.ts";
 
 /*
  * The objects of a request to the Responses API. The schemas list the members that are read, in the order in which they are validated;
@@ -286,6 +286,7 @@ const whenSent = { echoWhenSent: true };
 export const createResponse = z.object({
   access_programs: accessPrograms.meta(whenSent),
   background: echoed(false, z.boolean()),
+  background_options: backgroundOptions.meta(whenSent),
   context_management: z.array(
     z.looseObject(
       { type: z.literal("compaction"), compact_threshold: integerShape(1).nullish() },
@@ -350,6 +351,7 @@ export const responsesCheckOrder: readonly string[] = [
   "stream",
   "stream_options",
   "background",
+  "background_options",
   "max_output_tokens",
   "max_tool_calls",
   "reasoning",

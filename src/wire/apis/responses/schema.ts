@@ -277,6 +277,12 @@ const inputTransformation = z.object({
 
 export const accessPrograms = z.object({ cyber: z.enum(["standard", "daybreak_blue", "daybreak_red"]) });
 
+/** Source: openai-node 7.58, `ResponseCreateParams.BackgroundOptions`. */
+export const backgroundOptions = z.object({
+  completion_window: z.enum(["soonest", "2h", "8h"]).optional(),
+  continuation_id: z.string().optional(),
+});
+
 export const cacheModes = ["implicit", "explicit"] as const;
 /** How long a prompt stays in the cache at least. */
 export const cacheTtls = ["30m", "12h"] as const;
@@ -325,6 +331,11 @@ export const response = z.object({
     .optional()
     .meta({ since: "2026-09", profile: "exact", ...passes }),
   background: optionalNull.boolean.meta({ since: "2025-05" }),
+  // Where the request has them.
+  background_options: backgroundOptions
+    .nullable()
+    .optional()
+    .meta({ since: "2026-11", profile: "some", ...passes }),
   billing: z.unknown().optional().meta({ since: "2025-10", profile: "exact body" }),
   completed_at: optionalNull.number.meta({ since: "2025-12" }),
   // Where the response belongs to a conversation.
