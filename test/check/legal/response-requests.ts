@@ -28,6 +28,8 @@ export function responseRequest(random: () => number): Record<string, unknown> {
       additionalProperties: false,
     };
     const format = oneOf([{ type: "json_object" }, { type: "json_schema", name: "n", schema, strict: true }], random);
+    // JSON without a schema has to be asked for.
+    if (format.type === "json_object") body.input = "Hi, as JSON";
     body.text = { format, ...(random() < 0.5 && { verbosity: "low" }) };
   }
   const include = [
