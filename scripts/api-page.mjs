@@ -87,7 +87,7 @@ const pages = [
     file: "events.md",
     title: "Events",
     about: "What a model reports, in order, and how it fails.",
-    modules: /^core\/(events|failure)/,
+    modules: /^core\/(events|failure|json-mistake)/,
   },
   {
     file: "requests.md",

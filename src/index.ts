@@ -134,6 +134,7 @@ export type {
   TokensEvent,
   UsageEvent,
 } from "./wire/core/events.ts";
+export type { JsonMistake } from "./wire/core/json-mistake.ts";
 export type {
   AssistantMessage,
   AssistantPart,

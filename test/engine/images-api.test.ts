@@ -142,8 +142,7 @@ describe.skipIf(mtmdSource === null)("in profile exact", () => {
     const block = { type: "image", source };
     expect(await refusal("/v1/messages", { max_tokens: 9, ...ask([{ type: "text", text: "?" }, block]) })).toEqual({
       type: "invalid_request_error",
-      message:
-        "messages.0.content.1.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
+      message: "Could not process image",
     });
     await exact.stop();
     rmSync(own, { recursive: true, force: true });
