@@ -16,7 +16,6 @@ import {
   passedHeaders,
   silence,
   transportFailure,
-  withoutEvents,
 } from "./transport-failure.ts";
 
 /** The upstream is paused when this many bytes wait for a slow client. */
@@ -109,9 +108,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     this.#decoder = target.transport.decoder();
     target.outstanding++;
     watch.add(this);
-    const onReusedConnection = (): void => {
-      this.#reusedConnection = true;
-    };
+    const onReusedConnection = (): void => void (this.#reusedConnection = true);
     target.transport.dispatch({ method: "POST", path, headers, body, fresh, onReusedConnection }, this);
   }
 
@@ -233,11 +230,11 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     // Pings keep an answer open before the finish, but not after it.
     if (this.#ended || (reader.finished && this.#pending.length === 0)) this.#finishedMs += tickMs;
     if (this.#finishedMs >= graceAfterFinishMs) this.abort({ kind: "done" });
-    else if (!this.#sawEvent && this.#waitedMs >= firstEventMs) this.abort(silence(upstream, firstEventMs / 1000));
-    else if (this.#sawEvent && this.#silentMs >= idleMs) this.abort(silence(upstream, idleMs / 1000));
+    else if (!this.#sawEvent && this.#waitedMs >= firstEventMs) this.abort(silence(upstream, firstEventMs, "nothing"));
+    else if (this.#sawEvent && this.#silentMs >= idleMs) this.abort(silence(upstream, idleMs, "nothing"));
     // Comments and blank lines keep an answer open for as long as the processing of a prompt may take.
     else if (this.#waitedMs >= Math.max(firstEventMs, idleMs))
-      this.abort(withoutEvents(upstream, Math.max(firstEventMs, idleMs) / 1000));
+      this.abort(silence(upstream, Math.max(firstEventMs, idleMs), "no event"));
   }
 
   readonly #readArrived = (): void => {

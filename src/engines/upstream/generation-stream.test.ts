@@ -5,7 +5,8 @@ import { FailureError } from "../../wire/core/failure.ts";
 import type { GenerationEvent } from "../../wire/core/events.ts";
 import { sourcePorts } from "../../wire/apis/ports.ts";
 import { type AttemptOptions, Watch } from "./attempt.ts";
-import { type GenerationPlan, GenerationStream, RetryBudget } from "./generation-stream.ts";
+import { type GenerationPlan, GenerationStream } from "./generation-stream.ts";
+import { RetryBudget } from "./next-attempt.ts";
 import type { UpstreamTarget } from "./targets.ts";
 
 const refusal = JSON.stringify({
@@ -23,6 +24,7 @@ function refusingTarget(): UpstreamTarget {
   return {
     url: "http://up",
     outstanding: 0,
+    succeeded() {},
     transport: {
       afterReads: (read: () => void) => void Promise.resolve().then(read),
       decoder: () => ({ write: (bytes: Uint8Array) => new TextDecoder().decode(bytes), end: () => "" }),
@@ -59,7 +61,7 @@ function sendingTarget(accepted: (handler: Handler, isPaused: () => boolean) => 
       );
     },
   };
-  return { url: "http://up", outstanding: 0, transport } as unknown as UpstreamTarget;
+  return { url: "http://up", outstanding: 0, succeeded() {}, transport } as unknown as UpstreamTarget;
 }
 
 function planOf(
@@ -97,7 +99,6 @@ function planOf(
     targets: {
       choose: () => target,
       hasFresh: () => false,
-      succeeded() {},
       failed() {},
     } as unknown as GenerationPlan["targets"],
     turns: new RequestTurns({ prompt: { kind: "text", prompts: [""] } } as never, undefined, new RefusedStates()),
@@ -107,9 +108,8 @@ function planOf(
       return () => count("left");
     },
     retries: 0,
-    model: "m",
     prepare: options,
-    limitAfter: () => undefined,
+    limitAfter: () => Promise.resolve(undefined),
     learn: () => false,
     confirmLessons() {},
     observe: () => ({ headers: {}, ended: () => count("ended") }),
@@ -235,7 +235,12 @@ function closedTarget(): UpstreamTarget {
     onReusedConnection();
     handler["onResponseError"]?.({}, Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" }));
   };
-  return { url: "http://up", outstanding: 0, transport: { ...transport, dispatch } } as unknown as UpstreamTarget;
+  return {
+    url: "http://up",
+    outstanding: 0,
+    succeeded() {},
+    transport: { ...transport, dispatch },
+  } as unknown as UpstreamTarget;
 }
 
 // A request whose connection was lost is prepared again, and whatever that threw rejected the iterator: the observers of the attempt were
@@ -246,8 +251,8 @@ test.each(["throws", "rejects"])(
     const target = closedTarget();
     const { plan: first, counts } = planOf({}, target);
     const error = new FailureError({ kind: "invalid-request", message: "No.", status: 400 });
-    const prepare: GenerationPlan["prepare"] = (model, at, fresh, limit, signal) => {
-      if (!fresh) return first.prepare(model, at, fresh, limit, signal);
+    const prepare: GenerationPlan["prepare"] = (planned) => {
+      if (!planned.fresh) return first.prepare(planned);
       if (how === "throws") throw error;
       return Promise.reject(error);
     };
@@ -265,8 +270,8 @@ test.each(["throws", "rejects"])(
 test("what a preparation does is aborted when its client leaves", async () => {
   const { plan } = planOf({}, refusingTarget());
   let signal: AbortSignal | undefined;
-  const prepare: GenerationPlan["prepare"] = (_model, _target, _fresh, _limit, abandoned) => {
-    signal = abandoned();
+  const prepare: GenerationPlan["prepare"] = (planned) => {
+    signal = planned.signal();
     return new Promise(() => {});
   };
   const stream = new GenerationStream({ ...plan, prepare });
@@ -275,4 +280,18 @@ test("what a preparation does is aborted when its client leaves", async () => {
   await stream.return();
   expect(signal?.aborted).toBe(true);
   expect(await first).toEqual({ done: false, value: [{ type: "end", end: { kind: "client-gone" } }] });
+});
+
+// A client that left was taken for an answer: what the last refusal had taught was kept for others, without a request that confirmed it.
+test("a client that leaves before the answer confirms no lesson", async () => {
+  const lessons: string[] = [];
+  const { plan } = planOf(
+    { confirmLessons: () => void lessons.push("confirmed") },
+    sendingTarget(() => {}),
+  );
+  const stream = new GenerationStream(plan);
+  const next = stream.next();
+  await stream.return();
+  expect(await next).toEqual({ done: false, value: [{ type: "end", end: { kind: "client-gone" } }] });
+  expect(lessons).toEqual([]);
 });

@@ -12,15 +12,14 @@ import { isLong, jsonChunks } from "../../wire/core/json-chunks.ts";
 import { assistantCalls, type Message, type ToolCall } from "../../wire/core/message.ts";
 import type { TurnStateCounts } from "../../wire/core/generation-observer.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
-import type { RequestTurns } from "./request-turns.ts";
+import type { FittedTurns, RequestTurns } from "./request-turns.ts";
 import { completionsSource } from "../../wire/apis/completions/port.ts";
 import { ollamaTextSource } from "../../wire/apis/ollama/send.ts";
 import { modelOnlyChats } from "../../wire/apis/failures.ts";
 import { toolCallId } from "../../wire/apis/ids.ts";
-import { textOfAdaptation } from "../../wire/apis/adapt/adaptation-names.ts";
-import type { AdaptationName } from "../../wire/apis/adapt/adaptation-names.ts";
+import { type AdaptationName, textOfAdaptation } from "../../wire/apis/adapt/adaptation-names.ts";
 import { notAdapted } from "../../wire/apis/adapt/adaptations.ts";
-import { type UnfitPart, unfitParts } from "../../wire/apis/adapt/fit-media.ts";
+import { unfitParts } from "../../wire/apis/adapt/fit-media.ts";
 import { overflowFailure } from "../../wire/apis/adapt/truncation.ts";
 import {
   isOn,
@@ -29,14 +28,12 @@ import {
   type ServerProfile,
 } from "../../wire/apis/adapt/server-profile.ts";
 import { isShortToolName, shortToolNames, withToolNames } from "../../wire/apis/adapt/tool-names.ts";
-import { lowerAnswerLimit, setAnswerLimit } from "../../wire/apis/source-port.ts";
-import type { EventReader, SourcePort } from "../../wire/apis/source-port.ts";
+import { lowerAnswerLimit, setAnswerLimit, type SourcePort } from "../../wire/apis/source-port.ts";
 import { demandsJson } from "../../wire/apis/tolerant/json-answer.ts";
 import { readResponseBody } from "../../wire/apis/tolerant/read-response.ts";
 import { unsupportedParameter } from "../../wire/apis/request/refusals.ts";
 import { sourcePorts } from "../../wire/apis/ports.ts";
 import { addHeaders, type AttemptOptions, Watch } from "./attempt.ts";
-import type { JobOrigin } from "../lifecycle/limited-jobs.ts";
 import type { Background } from "./background/background.ts";
 import {
   asksForUsage,
@@ -49,11 +46,11 @@ import {
   TruncationStage,
 } from "./event-stages.ts";
 import { fitMedia } from "./fit-media.ts";
-import type { RefusedLimit } from "./generation-stream.ts";
+import type { PlannedAttempt, RefusedLimit } from "./generation-stream.ts";
 import type { UpstreamOptions } from "./options.ts";
 import type { OllamaModels } from "./ollama-models.ts";
 import type { UpstreamQuestions } from "./questions.ts";
-import { stateSource, type UpstreamTarget } from "./targets.ts";
+import { stateSource } from "./targets.ts";
 import type { RequestLessons, UpstreamProfiles } from "./learned-profiles.ts";
 import { random } from "../../wire/random/random.ts";
 
@@ -67,28 +64,18 @@ const maxWarnings = 10;
 /** The maximum number of adaptations that are logged: models may be many. */
 const maxLoggedAdaptations = 1000;
 
-const newCallId = (): string => toolCallId(random);
-
-export interface AttemptPreparation {
+export interface AttemptPreparation extends PlannedAttempt {
   readonly request: GenerationRequest;
   /** The upstream's name of the model. */
   readonly model: string;
-  readonly target: UpstreamTarget;
-  readonly fresh: boolean;
-  readonly inspected: InspectedAnswer | undefined;
-  readonly limit: number | null | undefined;
+  /** Present if the request is inspected. */
+  readonly inspection: Inspection | undefined;
+  /** False: the generation has several answers, or corrects this one. */
+  readonly isWhole: boolean;
   readonly lessons: RequestLessons;
   readonly turns: RequestTurns;
   /** See `GenerationObserver`. */
   readonly countStates: ((counts: TurnStateCounts) => void) | undefined;
-  /** Aborts when the generation is abandoned. */
-  readonly signal: () => AbortSignal;
-}
-
-interface InspectedAnswer {
-  readonly inspection: Inspection;
-  /** False: the generation has several answers, or corrects this one. */
-  readonly isWhole: boolean;
 }
 
 /** What the reader of an answer depends on. */
@@ -98,15 +85,22 @@ interface AskedAnswer {
   readonly maker: string;
   readonly request: GenerationRequest;
   readonly profile: ServerProfile;
-  /** The names of the custom tools. */
-  readonly customTools: readonly string[] | undefined;
   /** The client's names of tools, by those that were sent; undefined: all are sent as they are. */
   readonly toolNames: Map<string, string> | undefined;
+  /** The ids that were made for calls of the answer. */
+  readonly callIds: string[];
 }
 
-interface OpenedReader {
-  readonly reader: EventReader;
-  readonly transform: AttemptOptions["transform"];
+type OpenedReader = Pick<AttemptOptions, "reader" | "transform">;
+
+/** A request for one target, and the reader of its answer. */
+interface Draft {
+  readonly preparation: AttemptPreparation;
+  readonly turns: FittedTurns;
+  readonly asked: AskedAnswer;
+  readonly answer: OpenedReader;
+  readonly adaptations: RequestAdaptations;
+  readonly note: NoteAdaptation;
 }
 
 export interface PreparerContext {
@@ -152,28 +146,64 @@ export class AttemptPreparer {
 
   /** Throws or rejects with `FailureError` if the request cannot be written for the target. */
   prepare(preparation: AttemptPreparation): AttemptOptions | Promise<AttemptOptions> {
-    const { model, target, fresh, inspected, limit, lessons } = preparation;
+    const { model, target, lessons } = preparation;
     const maker = stateSource(target, model);
-    const { request, changes, counts } = preparation.turns.fitted(preparation.request, maker);
+    const turns = preparation.turns.fitted(preparation.request, maker);
+    const { request } = turns;
     const { name, log, strict } = this.#context.options;
-    const { prompt, stream, tools, passthrough } = request;
-    const isChat = prompt.kind === "chat";
-    const source = isChat ? this.#context.source : this.#textSource();
-    const isSameDialect = passthrough?.dialect === source.name;
-    if (!isSameDialect) refuseTokens(request);
-    const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name);
+    const source = request.prompt.kind === "chat" ? this.#context.source : this.#textSource();
+    if (request.passthrough?.dialect !== source.name) refuseTokens(request);
     const ollama = this.#context.ollama?.stateOf(model, target);
     const ownProfile = this.#context.profiles.of(model, target.url, lessons);
     const profile = ollama ? { ...ownProfile, ollama, truncates: ollama.cutsPrompts === true } : ownProfile;
-    const { onTruncation: mode = "error" } = this.#context.options;
-    const asked = { source, maker, request, profile, customTools, toolNames: shortensNames(request, profile) };
-    const callIds = inspected && new RecordedIds();
-    const { reader, transform } = this.#openReader(asked, callIds?.next ?? newCallId, (warning) =>
-      log?.(warning, "warn", { req: request.id }),
-    );
-    const warnings: string[] = [];
-    const options: { -readonly [Name in keyof AttemptOptions]: AttemptOptions[Name] } = {
-      body: "",
+    const callIds: string[] = [];
+    const newCallId = (): string => {
+      const id = toolCallId(random);
+      callIds.push(id);
+      return id;
+    };
+    const asked = { source, maker, request, profile, toolNames: shortensNames(request, profile), callIds };
+    const answer = this.#openReader(asked, newCallId, (warning) => log?.(warning, "warn", { req: request.id }));
+    const adaptations = new RequestAdaptations();
+    const note: NoteAdaptation = (id, place) => {
+      if (strict === true) throw notAdapted(id, place, name);
+      answer.reader.repairs.note(id);
+      if (textOfAdaptation(id).changesMeaning) this.#logAdaptation(id, model, request);
+      adaptations.add(id, place);
+    };
+    const draft = { preparation, turns, asked, answer, adaptations, note };
+    const write = (fitted: GenerationRequest): AttemptOptions | Promise<AttemptOptions> => {
+      const body = requestBodyText(this.#members(draft, fitted));
+      return typeof body === "string" ? this.#attempt(draft, body) : body.then((text) => this.#attempt(draft, text));
+    };
+    const fitted = this.#fitted(draft);
+    return fitted instanceof Promise ? fitted.then(write) : write(fitted);
+  }
+
+  /** The members of the body. `fitted`: the request with the files and images that the server takes. */
+  #members({ preparation, turns, asked, adaptations, note }: Draft, fitted: GenerationRequest): RequestBody {
+    const { model, target, limit } = preparation;
+    const { request, source, profile } = asked;
+    const { strict, onTruncation: mode = "error" } = this.#context.options;
+    const hasChoices = request.prompt.kind === "chat" && (request.n ?? 1) > 1;
+    if (strict === true && hasChoices && this.#context.takesOneChoice(preparation)) note("one-choice", "n");
+    for (const { name, place } of turns.changes) note(name, place);
+    const wantsUsage = request.wantsUsage || asksForUsage(request, profile, mode);
+    const written = wantsUsage === fitted.wantsUsage ? fitted : { ...fitted, wantsUsage };
+    const members = this.#withShortNames(source.writeRequest(written, profile, note), asked, note);
+    if (turns.counts) preparation.countStates?.({ ...turns.counts, standIns: adaptations.standIns });
+    if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
+    this.#context.ollama?.sent(model, target, members);
+    return members;
+  }
+
+  #attempt({ preparation, asked, answer, adaptations }: Draft, body: string): AttemptOptions {
+    const { model, target, fresh, inspection, isWhole } = preparation;
+    const { request, source, profile } = asked;
+    const { stream, passthrough } = request;
+    const { places, warnings } = adaptations;
+    return {
+      body,
       target,
       model,
       profile,
@@ -183,69 +213,35 @@ export class AttemptPreparer {
         {},
         stream ? this.#streamHeaders : this.#answerHeaders,
         { "x-request-id": request.id },
-        isSameDialect && passthrough.headers,
+        passthrough?.dialect === source.name && passthrough.headers,
       ),
       stream,
       fresh,
-      reader,
-      transform,
-      upstream: name,
+      reader: answer.reader,
+      transform: answer.transform,
+      upstream: this.#context.options.name,
       firstEventMs: this.#firstEventMs,
       idleMs: this.#idleMs,
       answerLimit: this.#context.answerLimit,
       warnings,
       watch: target.transport.sharesTimers ? this.#watch : this.#newWatch(),
-      inspect: undefined,
+      inspect:
+        inspection &&
+        ((headers) =>
+          inspection.sent({
+            url: target.endpointUrl(source.path),
+            headers,
+            body,
+            adaptations: places,
+            reread: this.#rereader(asked),
+            isWhole,
+          })),
     };
-    const withBody = (body: string): AttemptOptions => {
-      options.body = body;
-      if (!inspected || !callIds) return options;
-      options.inspect = (headers) =>
-        inspected.inspection.sent({
-          url: target.endpointUrl(source.path),
-          headers,
-          body,
-          adaptations,
-          reread: this.#rereader(asked, callIds),
-          isWhole: inspected.isWhole,
-        });
-      return options;
-    };
-    const adaptations: AdaptationPlace[] = [];
-    const note: NoteAdaptation = (id, place) => {
-      if (strict === true) throw notAdapted(id, place, name);
-      reader.repairs.note(id);
-      const warning = omissionOf(id, place);
-      if (warning !== undefined && warnings.length < maxWarnings && !warnings.includes(warning)) warnings.push(warning);
-      if (textOfAdaptation(id).changesMeaning) this.#logAdaptation(id, model, request);
-      if (inspected && adaptations.length < maxShownAdaptations) adaptations.push({ id, place });
-      if (id === "state-stand-in" || id === "reasoning-demand") standIns++;
-    };
-    let standIns = 0;
-    const write = (fitted: GenerationRequest): AttemptOptions | Promise<AttemptOptions> => {
-      if (strict === true && isChat && (request.n ?? 1) > 1 && this.#context.takesOneChoice(preparation))
-        note("one-choice", "n");
-      for (const { name: change, place } of changes) note(change, place);
-      const wantsUsage = request.wantsUsage || asksForUsage(request, profile, mode);
-      const written = wantsUsage === fitted.wantsUsage ? fitted : { ...fitted, wantsUsage };
-      const members = this.#withShortNames(source.writeRequest(written, profile, note), asked, note);
-      if (counts) preparation.countStates?.({ ...counts, standIns });
-      if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
-      this.#context.ollama?.sent(model, target, members);
-      const body = requestBodyText(members);
-      return typeof body === "string" ? withBody(body) : body.then(withBody);
-    };
-    const unfit = unfitParts(request, profile);
-    const background = unfit.length > 0 ? this.#context.openBackground() : undefined;
-    const isCounted = mode === "error" && isChat && this.#mayOverflow(request, profile);
-    if (!background && !isCounted) return write(request);
-    const origin = { owner: request.owner, signal: preparation.signal() };
-    return this.#fitted(request, profile, isCounted, background && { unfit, background, note, origin }).then(write);
   }
 
   /** `warn` is called with warnings about the answer. */
   #openReader(asked: AskedAnswer, callId: () => string, warn: ((warning: string) => void) | undefined): OpenedReader {
-    const { source, maker, request, profile, customTools, toolNames } = asked;
+    const { source, maker, request, profile, toolNames } = asked;
     const { format, name, onTruncation: mode = "error" } = this.#context.options;
     const { prompt } = request;
     const isChat = prompt.kind === "chat";
@@ -265,7 +261,8 @@ export class AttemptPreparer {
     if (mode !== "allow" && isChat && profile.truncates !== false)
       stages.push(new TruncationStage({ request, profile, mode, upstream: name, report }));
     if (toolNames) stages.push(new ToolNames(toolNames));
-    if (customTools && customTools.length > 0) stages.push(new CustomCalls(new Set(customTools)));
+    const customTools = request.tools?.filter(({ kind }) => kind === "custom") ?? [];
+    if (customTools.length > 0) stages.push(new CustomCalls(new Set(customTools.map(({ name }) => name))));
     if (format !== undefined && isChat)
       stages.push(new TextStage(format, request, callId, warn, (repair) => reader.repairs.note(repair)));
     if (request.parallelToolCalls === false) stages.push(new OneCall((repair) => reader.repairs.note(repair)));
@@ -285,40 +282,43 @@ export class AttemptPreparer {
   }
 
   /** Inspect keeps this function: it holds neither the reader of the answer nor the client's own body. */
-  #rereader(asked: AskedAnswer, callIds: RecordedIds): SentRequest["reread"] {
+  #rereader(asked: AskedAnswer): SentRequest["reread"] {
     const { passthrough: _, ...request } = asked.request;
     const kept = { ...asked, request };
-    return (headers) => rereading(this.#openReader(kept, callIds.again(), undefined), request.stream, headers);
+    return (headers) => {
+      let calls = 0;
+      const callId = (): string => kept.callIds[calls++] ?? toolCallId(random);
+      return rereading(this.#openReader(kept, callId, undefined), request.stream, headers);
+    };
   }
 
   /** Converts files and images, and counts the prompt. Rejects with `FailureError` if one cannot be read, or the prompt is too long. */
-  async #fitted(
-    request: GenerationRequest,
-    profile: ServerProfile,
-    isCounted: boolean,
-    media:
-      | {
-          readonly unfit: readonly UnfitPart[];
-          readonly background: Background;
-          readonly note: NoteAdaptation;
-          readonly origin: JobOrigin;
-        }
-      | undefined,
-  ): Promise<GenerationRequest> {
-    const fitted = media
-      ? await fitMedia(request, media.unfit, profile, media.background, media.note, media.origin)
+  #fitted({ preparation, asked, note }: Draft): GenerationRequest | Promise<GenerationRequest> {
+    const { request, profile } = asked;
+    const unfit = unfitParts(request, profile);
+    const background = unfit.length > 0 ? this.#context.openBackground() : undefined;
+    const fitted = background
+      ? fitMedia(request, unfit, profile, background, note, { owner: request.owner, signal: preparation.signal() })
       : request;
-    if (!isCounted) return fitted;
-    const tokens = await this.#context.questions.countPrompt(fitted, AbortSignal.timeout(countTimeoutMs));
-    const failure =
-      tokens !== undefined && overflowFailure(tokens, profile.contextSize ?? Infinity, this.#context.options.name);
+    return this.#mayOverflow(request, profile) ? this.#counted(fitted, profile) : fitted;
+  }
+
+  async #counted(
+    fitted: GenerationRequest | Promise<GenerationRequest>,
+    { contextSize = Infinity }: ServerProfile,
+  ): Promise<GenerationRequest> {
+    const request = await fitted;
+    const tokens = await this.#context.questions.countPrompt(request, AbortSignal.timeout(countTimeoutMs));
+    const failure = tokens !== undefined && overflowFailure(tokens, contextSize, this.#context.options.name);
     if (failure) throw new FailureError(failure);
-    return fitted;
+    return request;
   }
 
   /** Whether a prompt is counted before it is sent: to a server that cuts prompts, and can count, if the prompt may be too long. */
   #mayOverflow(request: GenerationRequest, { truncates, contextSize, tokenizer }: ServerProfile): boolean {
-    if (truncates !== true || contextSize === undefined) return false;
+    const { onTruncation: mode = "error" } = this.#context.options;
+    if (mode !== "error" || request.prompt.kind !== "chat" || truncates !== true || contextSize === undefined)
+      return false;
     const canCount = tokenizer !== undefined || this.#context.source.tokenCount !== undefined;
     return canCount && estimateTokens(request) > contextSize / 2;
   }
@@ -361,19 +361,36 @@ export class AttemptPreparer {
   }
 
   /** See `GenerationPlan`. If the refusal names no limit and the API requires one, the server counts the prompt. */
-  limitAfter(refused: RefusedLimit, request: GenerationRequest): number | null | Promise<number | null | undefined> {
+  async limitAfter(refused: RefusedLimit, request: GenerationRequest): Promise<number | null | undefined> {
     if (refused.max !== null) return refused.max;
     const { answerLimit, tokenCount } = this.#context.source;
     if (answerLimit.none !== "required") return null;
-    if (!tokenCount) return Promise.resolve(undefined);
-    return this.#context.questions.countTokens(request, AbortSignal.timeout(countTimeoutMs)).then(
-      (tokens) => (tokens < refused.context ? refused.context - tokens : undefined),
-      () => undefined,
-    );
+    if (!tokenCount) return undefined;
+    const counting = this.#context.questions.countTokens(request, AbortSignal.timeout(countTimeoutMs));
+    const left = refused.context - (await counting.catch(() => Infinity));
+    return left > 0 ? left : undefined;
   }
 
   #newWatch(): Watch {
     return new Watch(Math.min(this.#firstEventMs, this.#idleMs));
+  }
+}
+
+/** The adaptations of one request. */
+class RequestAdaptations {
+  /** For its inspection. */
+  readonly places: AdaptationPlace[] = [];
+  /** What the request does not have any more, for the client. */
+  readonly warnings: string[] = [];
+  /** What was sent in place of states that the server requires. */
+  standIns = 0;
+
+  add(id: AdaptationName, place: string | undefined): void {
+    const warning = omissionOf(id, place);
+    if (warning !== undefined && this.warnings.length < maxWarnings && !this.warnings.includes(warning))
+      this.warnings.push(warning);
+    if (this.places.length < maxShownAdaptations) this.places.push({ id, place });
+    if (id === "state-stand-in" || id === "reasoning-demand") this.standIns++;
   }
 }
 
@@ -395,22 +412,6 @@ function shortensNames(request: GenerationRequest, profile: ServerProfile): Map<
 
 function callsOf(message: Message): readonly ToolCall[] {
   return message.role === "assistant" ? assistantCalls(message) : [];
-}
-
-/** Makes ids of calls, and returns the same ones when the answer is read again. */
-class RecordedIds {
-  readonly #ids: string[] = [];
-
-  readonly next = (): string => {
-    const id = newCallId();
-    this.#ids.push(id);
-    return id;
-  };
-
-  again(): () => string {
-    let at = 0;
-    return () => this.#ids[at++] ?? newCallId();
-  }
 }
 
 function rereading({ reader, transform }: OpenedReader, isStream: boolean, headers: AnswerHeaders): AnswerReading {

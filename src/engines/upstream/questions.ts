@@ -218,7 +218,7 @@ export class UpstreamQuestions {
       const attempt = observer?.attempt({ url: target.url, model });
       try {
         const answer = await this.#sendTo(target, request, attempt?.headers, signal);
-        targets.succeeded(target);
+        target.succeeded();
         attempt?.ended({ kind: "done" });
         return answer;
       } catch (error) {

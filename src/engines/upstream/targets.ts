@@ -190,10 +190,6 @@ export class TargetSet {
     return this.targets.some((target) => target.inService() && !tried.has(target));
   }
 
-  succeeded(target: UpstreamTarget): void {
-    target.succeeded();
-  }
-
   failed(target: UpstreamTarget, failure: GenerationFailure): void {
     target.failure = failure.isForeign ? `It answered with status ${failure.status}.` : loggedFailure(failure);
     if (!target.failed(performance.now(), !isUnreachable(failure.cause))) return;

@@ -2,12 +2,12 @@ import type { AnswerHeaders } from "../../wire/core/inspection.ts";
 import type { GenerationEnd, GenerationFailure } from "../../wire/core/events.ts";
 import { kindOfStatus } from "../../wire/core/failure.ts";
 import { upstreamRequestId } from "../../wire/core/source-headers.ts";
-import { failureOfText, readFailure } from "../../wire/apis/tolerant/read-failure.ts";
+import { badAnswer, failureOfText, readFailure } from "../../wire/apis/tolerant/read-failure.ts";
 import type { RepairLog } from "../../wire/apis/tolerant/repairs.ts";
 import { parseTolerantly } from "../../wire/apis/tolerant/read-response.ts";
 import type { ReceivedHeaders } from "./transport.ts";
 
-type FailedEnd = Extract<GenerationEnd, { readonly failure: GenerationFailure }>;
+export type FailedEnd = Extract<GenerationEnd, { readonly failure: GenerationFailure }>;
 
 /**
  * The failure of a request that got no answer: 503 if the upstream cannot be reached, 504 if the connection timed out, else 502.
@@ -110,22 +110,14 @@ export function failureOfAnswer(
   };
 }
 
-export function silence(upstream: string, seconds: number): FailedEnd {
-  return timeout(`The upstream ${upstream} sent nothing for ${seconds} seconds.`);
-}
-
-/** Something was received, such as comments, but no event. */
-export function withoutEvents(upstream: string, seconds: number): FailedEnd {
-  return timeout(`The upstream ${upstream} sent no event for ${seconds} seconds.`);
-}
-
-function timeout(message: string): FailedEnd {
+/** `what` was received: "no event" if there was something else, such as comments. */
+export function silence(upstream: string, ms: number, what: "nothing" | "no event"): FailedEnd {
+  const message = `The upstream ${upstream} sent ${what} for ${ms / 1000} seconds.`;
   return { kind: "idle-timeout", failure: { kind: "timeout", message, status: 504, param: null, code: null } };
 }
 
 export function answerTooLong(limit: number): FailedEnd {
-  const message = `The upstream's answer is longer than ${limit} bytes.`;
-  return { kind: "upstream-error", failure: { kind: "bad-answer", message, status: 502, param: null, code: null } };
+  return { kind: "upstream-error", failure: badAnswer(`The upstream's answer is longer than ${limit} bytes.`) };
 }
 
 /**

@@ -28,7 +28,8 @@ import { conversationKey } from "./balance.ts";
 import { CacheWatch } from "./cache-watch.ts";
 import { ReplaceableGeneration, severalChoices } from "./event-stages.ts";
 import { judgedAnswer } from "./judged-answer.ts";
-import { type GenerationPlan, GenerationStream, RetryBudget } from "./generation-stream.ts";
+import { type GenerationPlan, GenerationStream } from "./generation-stream.ts";
+import { RetryBudget } from "./next-attempt.ts";
 import {
   type ListedUpstreamModel,
   listUpstreamModels,
@@ -327,9 +328,11 @@ class UpstreamEngine implements Engine {
     const { retries = defaultRetries, log } = this.#options;
     const collected = isFurther ? undefined : this.#collectorFor(request);
     // A further choice has the prompt of the first one, which the server may still be processing.
-    const watched = isFurther
-      ? undefined
-      : observer && this.#cacheWatch.watch(request, (miss) => observer.cacheMissed(miss));
+    const watched =
+      observer && !isFurther ? this.#cacheWatch.watch(request, (miss) => observer.cacheMissed(miss)) : undefined;
+    const model = this.#nameOf(request.model);
+    const inspection = observer?.inspection;
+    const countStates = isFurther ? undefined : observer?.turnStates?.bind(observer);
     return {
       targets: this.#targets,
       conversation: this.#staysAtTarget(request) ? conversationKey(request) : undefined,
@@ -337,51 +340,32 @@ class UpstreamEngine implements Engine {
       budget: this.#budget,
       enter: (admitted) => this.#admission.enter(request, admitted, isFurther),
       retries,
-      model: this.#nameOf(request.model),
-      prepare: (model, target, fresh, limit, signal) => {
-        const inspected = observer?.inspection && { inspection: observer.inspection, isWhole };
-        const countStates = isFurther ? undefined : observer?.turnStates?.bind(observer);
+      prepare: (planned) => {
         const prepared = (): AttemptOptions | Promise<AttemptOptions> =>
-          this.#preparer.prepare({
-            request,
-            model,
-            target,
-            fresh,
-            inspected,
-            limit,
-            lessons,
-            turns,
-            countStates,
-            signal,
-          });
-        return this.#ollama ? this.#ollama.prepare(model, target).then(prepared) : prepared();
+          this.#preparer.prepare({ request, model, lessons, turns, inspection, isWhole, countStates, ...planned });
+        return this.#ollama ? this.#ollama.prepare(model, planned.target).then(prepared) : prepared();
       },
       limitAfter: (refused) => this.#preparer.limitAfter(refused, request),
-      learn: (failure, refused, model) =>
-        this.#ollama?.failed(failure, model, refused.target) === true || this.#learn(failure, refused, model, asked),
-      confirmLessons: (target, model) => {
+      learn: (failure, refused) =>
+        this.#ollama?.failed(failure, model, refused.target) === true || this.#learn(failure, refused, asked),
+      confirmLessons: (target) => {
         this.#profiles.confirm(lessons, target.url);
         turns.confirm(stateSource(target, model));
       },
-      observe: (attempt) => {
-        if (watched) watched.server = attempt.url;
-        return observer?.attempt(attempt);
+      observe: ({ url }) => {
+        if (watched) watched.server = url;
+        return observer?.attempt({ url, model });
       },
       read: (events) => {
         watched?.read(events);
         collected?.read(events);
       },
-      retried: (failure, model, target) => {
+      retried: (failure, target) => {
         this.#retries++;
         target.retries++;
         const { status } = failure;
-        log?.("tried again", "info", {
-          req: request.id,
-          model,
-          url: target.url,
-          status,
-          error: loggedFailure(failure),
-        });
+        const error = loggedFailure(failure);
+        log?.("tried again", "info", { req: request.id, model, url: target.url, status, error });
       },
       closed: (stream, attempt, end) => {
         this.#lifecycle.end(stream);
@@ -439,31 +423,25 @@ class UpstreamEngine implements Engine {
   /** See `GenerationPlan`. */
   #learn(
     failure: GenerationFailure,
-    { target, body, profile: sentProfile }: AttemptOptions,
-    model: string,
+    { target, model, body, profile: sentProfile }: AttemptOptions,
     { request, lessons, turns, isJudged }: AskedGeneration,
   ): boolean | "replace" {
     const { strict, log } = this.#options;
     if (strict === true) return false;
+    const about = { req: request.id, model, url: target.url };
     if (refusesState(failure) && turns.drop(stateSource(target, model))) {
-      const error = loggedFailure(failure);
-      log?.("refused what belongs to earlier turns", "info", { req: request.id, model, url: target.url, error });
+      log?.("refused what belongs to earlier turns", "info", { ...about, error: loggedFailure(failure) });
       return true;
     }
     // By now another request may have taught the same.
     const lesson = lessons.read(failure, body, sentProfile);
     if (!lesson) return false;
     if (!this.#profiles.believes(lesson, model, target.url)) {
-      log?.("not believed: the model has done before what the server refuses", "warn", {
-        req: request.id,
-        model,
-        url: target.url,
-        lesson,
-      });
+      log?.("not believed: the model has done before what the server refuses", "warn", { ...about, lesson });
       return false;
     }
     lessons.add(target.url, model, lesson);
-    log?.("learned from a refusal", "info", { req: request.id, model, url: target.url, learned: lesson });
+    log?.("learned from a refusal", "info", { ...about, learned: lesson });
     const profile = this.#profiles.of(model, target.url, lessons);
     // Several requests take its place (`#choices`), or one whose answer is judged (`generate`).
     if (lesson.severalChoices === false && isOn(profile, "one-choice")) return "replace";
