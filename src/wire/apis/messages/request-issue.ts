@@ -9,6 +9,8 @@ type Path = readonly PropertyKey[];
 interface Finding {
   readonly path: Path;
   readonly words: string;
+  /** Where the mistake is, if the words name another place. */
+  readonly place?: Path;
 }
 
 /**
@@ -18,8 +20,8 @@ interface Finding {
  */
 export function messageIssueFailure(name: string, value: unknown, issues: readonly Issue[]): FailureError {
   const [issue] = issues;
-  const { path, words } = issue ? findingOf(issue, [], value, name) : unshaped([]);
-  return refusal(pathText(name, value, path), words);
+  const { path, words, place = path } = issue ? findingOf(issue, [], value, name) : unshaped([]);
+  return invalidRequest(`${pathText(name, value, path)}: ${words}`, pathText(name, value, place));
 }
 
 /** Returns a 400 in Anthropic's form: `path: words`. */
@@ -71,7 +73,7 @@ function ofUnion(issue: Extract<Issue, { code: "invalid_union" }>, path: Path, r
     // Only strings are converted: `String` would call an object's own `toString`.
     const tag = typeof value === "string" ? value : JSON.stringify(value);
     if (issue.discriminator === "role")
-      return { path: [], words: `Unexpected role "${tag}". Allowed roles are "user" or "assistant"` };
+      return { path: [], words: `Unexpected role "${tag}". Allowed roles are "user" or "assistant"`, place: path };
     const expected = tags
       .map((one) => `'${one}'`)
       .toSorted()
