@@ -36,7 +36,8 @@ export function growthOf(work: Work, firstSize = 256): number {
   const isHigh = (): boolean => growth >= maxGrowth * 0.7;
   if (isHigh()) growth = Math.min(growth, least(work(size * 4), 3) / Math.max(Math.min(ms, least(run, 3)), 0.02));
   for (let attempt = 0; attempt < 5 && isHigh(); attempt++)
-    growth = Math.min(growth, least(work(size * 16), 1) / Math.max(least(work(size * 4), 2), 0.02));
+    // Of several rounds here, too: the first one may pay for the garbage of earlier inputs, which is all that quick work costs.
+    growth = Math.min(growth, least(work(size * 16), 3) / Math.max(least(work(size * 4), 3), 0.2));
   return growth;
 }
 
