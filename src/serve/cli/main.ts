@@ -49,6 +49,7 @@ program.addHelpText(
 Exit codes:
   0  done, and nothing to report
   1  it failed; or check found an error, doctor a problem, cache why a miss, service status no running service
+  2  check and doctor: nothing could be examined
   launch ends with the exit code of the agent.
 
 Without a command, it serves: truewire --port 9000 is truewire serve --port 9000.`,
