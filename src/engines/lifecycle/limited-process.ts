@@ -34,7 +34,7 @@ export function startLimitedProcess(
   const bytes = (limits?.memoryMiB ?? 0) * 2 ** 20;
   const command = [process.execPath, ...flags, main, module.href, ...(isEnforced ? [] : [String(bytes)])];
   const limited =
-    limits && isEnforced ? [shellFile, "-c", shell, String(bytes / 1024 + 2 * reservedKiB()), ...command] : command;
+    limits && isEnforced ? [shellFile, "-c", shell, String(bytes / 1024 + 2 * reservedKiB), ...command] : command;
   const [file = "", ...rest] = limited;
   return spawn(file, rest, {
     env: { ...neededVariables(), ...env },
@@ -46,11 +46,13 @@ export function startLimitedProcess(
 
 /**
  * Memory that V8 reserves for an isolate and does not use, in KiB: `RLIMIT_DATA` counts it. It is 20 MiB in Node 20 and 540 MiB in Node 24,
- * which did not start with a lower limit. This process has at least as much. A limited process has two isolates: its own, and that of the
- * thread that watches it.
+ * which did not start with a lower limit. It is read when this module loads, before clients can change what this process uses. A limited process
+ * has two isolates: its own, and that of the thread that watches it.
  */
-function reservedKiB(): number {
-  const status = readFileSync("/proc/self/status", "utf8");
+const reservedKiB = isEnforced ? readReserved("/proc/self/status") : 0;
+
+function readReserved(file: string): number {
+  const status = existsSync(file) ? readFileSync(file, "utf8") : "";
   const [data = 0, used = 0] = [/^VmData:\s+(\d+)/m, /^RssAnon:\s+(\d+)/m].map((line) =>
     Number(line.exec(status)?.[1] ?? 0),
   );

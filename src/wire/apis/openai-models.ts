@@ -28,7 +28,7 @@ const models: readonly (OpenaiModel & { readonly name: RegExp })[] = [
   { name: /^gpt-(?:5\.\d|[6-9])/, kind: "chat", efforts: from("none", "max"), callsOnlyWithoutEffort: true },
 ];
 
-/** Returns what is known of a model of OpenAI, by its name; a model that is not in the table reasons not, and answers chat. */
+/** Returns what is known of a model of OpenAI, by its name; a model that is not in the table answers chat, and does not reason. */
 export function openaiModel(name: string): OpenaiModel {
   return models.find((model) => model.name.test(name)) ?? { kind: "chat" };
 }

@@ -265,7 +265,7 @@ function strictTools({ tools = [] }: MessageRequest): readonly { readonly tool: 
   return tools.flatMap((tool, index) => (isCustomTool(tool) && tool.strict === true ? [{ tool, index }] : []));
 }
 
-/** Sources: 0xPlaygrounds/rig, recorded on 2026-08-12 (a schema of `true`); the parity test above (an open object). */
+/** Sources: 0xPlaygrounds/rig, recorded on 2026-08-12 (a schema of `true`); as `messagesCheckOrder` (an open object). */
 function openStrictSchema({ request }: MessagesSubject): FailureError | undefined {
   for (const { tool, index } of strictTools(request))
     for (const { type, properties, additionalProperties } of schemasIn(tool.input_schema)) {
@@ -317,7 +317,7 @@ function optionalIn({ properties, required }: JsonObject): number {
   return names.filter((name) => !Array.isArray(required) || !required.includes(name)).length;
 }
 
-/** Source: the parity test above. */
+/** Source: as `messagesCheckOrder`. */
 function containerWithoutTool({ request: { container, tools = [] } }: MessagesSubject): FailureError | undefined {
   if (typeof container !== "string" || tools.some(({ type }) => type?.startsWith("code_execution"))) return undefined;
   const words = "Container identifier can only be provided when using the code execution tool";

@@ -9,8 +9,8 @@ import type { ResponsesDraft } from "./parameters.ts";
 import type { OpenCall } from "./read-input.ts";
 
 /**
- * Members of chat that have another place in Responses. Sources: a smoke test of 2026-09-24 (`response_format`), the matrix of `responsesCheckOrder` (`messages`),
- * and errors that clients quote (the others).
+ * Members of chat that have another place in Responses. Sources: an answer of 2026-09-24 (`response_format`), the matrix of
+ * `responsesCheckOrder` (`messages`), and errors that clients quote (the others).
  */
 const moved: Readonly<Record<string, string>> = {
   messages: "input",
@@ -74,8 +74,8 @@ function windowOutsideBackground({ body }: ResponsesSubject): FailureError | und
 }
 
 /**
- * What the model of OpenAI refuses that the requested model represents. Sources: as `openaiModel`; the matrix of `responsesCheckOrder` for the order and the codes;
- * a recording of 2026 for `top_logprobs`.
+ * What the model of OpenAI refuses that the requested model represents. Sources: as `openaiModel`; the matrix of `responsesCheckOrder` for the
+ * order and the codes; a recording of 2026 for `top_logprobs`.
  */
 function valueOfModel({ body, draft }: ResponsesSubject): FailureError | undefined {
   const { standsFor = "", reasoningEffort: effort, include } = draft;
