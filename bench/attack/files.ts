@@ -133,7 +133,7 @@ export const attacks: readonly Attack[] = [
       expect(status === "200", `The page was answered with ${status}.`);
       expect(before < 3, `The page waited for ${before} of 6 slow files.`);
       await Promise.all(ofAlice);
-      return `the page ${status} after ${seconds} s, behind ${before} of 6 slow files, which took ${((performance.now() - begun) / 1000).toFixed(1)} s`;
+      return `the page ${status} after ${seconds} s, after ${before} of 6 slow files, which took ${((performance.now() - begun) / 1000).toFixed(1)} s`;
     },
     true,
   ),

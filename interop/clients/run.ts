@@ -32,8 +32,8 @@ export async function runClients(
       const why = isQuick && client.version() === undefined ? await problemOfInstall(client) : undefined;
       const version = client.version();
       if (version === undefined) {
-        const told = why ?? `npm run interop -- install ${client.id}`;
-        console.log(`skipped ${client.name}: it is not installed (${told})`);
+        const hint = why ?? `npm run interop -- install ${client.id}`;
+        console.log(`skipped ${client.name}: it is not installed (${hint})`);
         continue;
       }
       const before = [...doubles].map(([name, { refusals, lost }]) => [name, refusals.length, lost.length] as const);

@@ -102,8 +102,8 @@ async function cancel() {
 }
 
 async function reasoning() {
-  const { reasoning: thought } = await answer(agentOf(the.model), "Hello");
-  the.equal(thought, "Let me think.", "reasoningText");
+  const { reasoning } = await answer(agentOf(the.model), "Hello");
+  the.equal(reasoning, "Let me think.", "reasoningText");
   return "in reasoningText";
 }
 

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
 import { isMap, isScalar, isSeq, parseDocument, stringify } from "yaml";
 import { knownServer } from "../../wire/apis/adapt/known-servers.ts";
 import { learnRefusal } from "../../wire/apis/adapt/learn-refusal.ts";
@@ -55,7 +55,13 @@ export async function writeProfile(file: string, url: string, profile: ServerPro
     if (error.code === "ENOENT") return "";
     throw error;
   });
-  await writeFile(file, text.trim() === "" ? entryText(url, profile) : withProfile(file, text, url, profile));
+  const next = text.trim() === "" ? entryText(url, profile) : withProfile(file, text, url, profile);
+  const place = await realpath(file).catch(() => file);
+  const mode = (await stat(place).catch(() => undefined))?.mode;
+  // Whoever reads the file finds the old one or the new one, also if this process ends now.
+  const unfinished = `${place}.${process.pid}`;
+  await writeFile(unfinished, next, mode === undefined ? {} : { mode });
+  await rename(unfinished, place);
 }
 
 function withProfile(file: string, text: string, url: string, profile: ServerProfile): string {
