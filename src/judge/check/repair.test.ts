@@ -291,3 +291,9 @@ test.each([
   const capture = JSON.stringify(answer);
   expect(repairCapture(capture, { ...options, profile: lean }).body).not.toBe(capture);
 });
+
+// A member that is named as a method was called to make a text of `type`, and the command ended with a TypeError.
+test.each(["type", "object"])("a body whose %s has a member toString is repaired or left as it is", (name) => {
+  const hostile = JSON.stringify({ [name]: { toString: 1, valueOf: 1 }, id: "x" });
+  expect(() => repairCapture(hostile, options)).not.toThrow();
+});

@@ -55,7 +55,8 @@ export function isOfOtherEndpoint(capture: string): boolean {
   if (!body || "choices" in body || "error" in body) return false;
   const { object, type, data, models, embedding, embeddings } = body;
   if (typeof object === "string" && !generated.has(object)) return true;
-  if (type === "model" || type === "completion" || String(type).startsWith("message_batch")) return true;
+  if (type === "model" || type === "completion") return true;
+  if (typeof type === "string" && type.startsWith("message_batch")) return true;
   const lists = [data, models, embedding, embeddings].some((list) => Array.isArray(list));
   return lists || ("input_tokens" in body && !("type" in body));
 }

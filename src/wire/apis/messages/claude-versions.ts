@@ -61,7 +61,7 @@ const versions: readonly (ClaudeVersion & { readonly from: number; readonly fami
 
 /** Returns what a model takes, by its name on any platform: `claude-opus-4-5-20251101`, `anthropic/claude-3.7-sonnet`. Others: `undefined`. */
 export function claudeVersion(model: unknown): ClaudeVersion | undefined {
-  const name = String(model).toLowerCase();
+  const name = typeof model === "string" ? model.toLowerCase() : "";
   if (alwaysThinking.test(name)) return always;
   const [, major, minor = "0"] = /claude-(?:[a-z]{1,16}-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/.exec(name) ?? [];
   if (major === undefined) return undefined;

@@ -132,7 +132,8 @@ function startsWithThinking(message: JsonObject | undefined): boolean {
 function withoutThinkingEdits(management: JsonObject): JsonObject {
   const { edits } = management;
   if (!Array.isArray(edits)) return management;
-  const isOfThinking = (edit: unknown) => isObject(edit) && String(edit["type"]).startsWith("clear_thinking");
+  const isOfThinking = (edit: unknown): boolean =>
+    isObject(edit) && typeof edit["type"] === "string" && edit["type"].startsWith("clear_thinking");
   return { ...management, edits: edits.filter((edit) => !isOfThinking(edit)) };
 }
 
