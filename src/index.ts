@@ -143,7 +143,6 @@ export type {
   Content,
   ContentPart,
   FilePart,
-  HostedTool,
   ImagePart,
   JsonSchema,
   Message,
@@ -159,6 +158,26 @@ export type {
   ToolMessage,
   UserMessage,
 } from "./wire/core/message.ts";
+export type {
+  FunctionFilter,
+  HostedCall,
+  HostedCodeOutput,
+  HostedContents,
+  HostedDocument,
+  HostedFailure,
+  HostedFailureCode,
+  HostedFileResults,
+  HostedFunction,
+  HostedResult,
+  HostedSearch,
+  HostedServer,
+  HostedTool,
+  HostedToolExecutor,
+  HostedToolExecutors,
+  HostedToolKind,
+  HostedToolOptions,
+  SearchResult,
+} from "./wire/core/hosted-tool.ts";
 export type { CacheMiss, CacheMissCause, DifferingTexts } from "./wire/core/cache-miss.ts";
 export type {
   AttemptObserver,

@@ -1,7 +1,8 @@
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { GeneratedChoice, Generation } from "../../wire/core/accumulate.ts";
-import type { HostedTool, Message, Tool } from "../../wire/core/message.ts";
+import type { HostedTool } from "../../wire/core/hosted-tool.ts";
+import type { Message, Tool } from "../../wire/core/message.ts";
 import type { TurnStateCounts } from "../../wire/core/generation-observer.ts";
 import type { InspectedRequest } from "../../judge/inspect/inspected-request.ts";
 import { readAside } from "../judge/judge-aside.ts";

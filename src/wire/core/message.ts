@@ -153,14 +153,6 @@ export interface Tool extends CacheablePart {
   readonly path?: string;
 }
 
-/** A tool that the API's vendor runs, such as a web search. */
-export interface HostedTool {
-  /** The type in the API: `web_search`, `code_interpreter`. */
-  readonly type: string;
-  /** As the client declared it. */
-  readonly declaration: Readonly<Record<string, unknown>>;
-}
-
 /** Any JSON Schema: an object, or true / false. */
 export type JsonSchema = boolean | { readonly [keyword: string]: unknown };
 

@@ -1,5 +1,6 @@
 import type { TurnState } from "./turn-state.ts";
-import type { HostedTool, JsonSchema, Message, Tool, ToolChoice } from "./message.ts";
+import type { HostedTool } from "./hosted-tool.ts";
+import type { JsonSchema, Message, Tool, ToolChoice } from "./message.ts";
 import { invalidRequest } from "./failure.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { type FailureError, invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
-import type { HostedTool, JsonSchema, Tool, ToolChoice } from "../../core/message.ts";
+import type { JsonSchema, Tool, ToolChoice } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { StepCounter } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
@@ -9,6 +9,7 @@ import { withMark } from "../request/cache-mark.ts";
 import { unknownType } from "../request/check-schema.ts";
 import { refuseOrWarn } from "../request/vendor-rules.ts";
 import { readClientTool } from "./client-tools.ts";
+import { readHostedTools } from "./hosted-tools.ts";
 import { refusal } from "./request-issue.ts";
 import { definedTool, isCustomTool, requiredBetas } from "./request-schema.ts";
 import type {
@@ -49,13 +50,15 @@ export function* readMessageTools(body: MessageRequest, options: Options): Steps
   const listed = (body.tools ?? []).map((tool, index) => ({ tool, path: `tools.${index}` }));
   const isDefined = new Set(defined.map(({ tool }) => tool));
   const tools = new Map<string, Tool>();
-  const hostedTools: HostedTool[] = [];
+  const vendors: { readonly tool: AnthropicTool; readonly path: string }[] = [];
   const pace = new StepCounter();
   for (const { tool, path } of [...listed, ...defined]) {
     const own = isCustomTool(tool) ? undefined : readClientTool(tool, path);
     if (own) tools.set(own.name, own);
-    else if (!isCustomTool(tool)) hostedTools.push(hostedTool(tool, path, options));
-    else {
+    else if (!isCustomTool(tool)) {
+      warnOfVendorTool(tool, path, options);
+      vendors.push({ tool, path });
+    } else {
       // A tool that the conversation defines may replace an older one of its name.
       if (tools.has(tool.name) && !isDefined.has(tool))
         refuseOrWarn(refusal("tools", "Tool names must be unique."), "Anthropic", options);
@@ -65,6 +68,7 @@ export function* readMessageTools(body: MessageRequest, options: Options): Steps
     }
     if (pace.endsStep()) yield;
   }
+  const hostedTools = readHostedTools(vendors, body.mcp_servers, options.forwards);
   const toolChoice = choiceOf(body, new Set(tools.keys()), options);
   const deferred = new Set(listed.flatMap(({ tool }) => (tool.defer_loading === true ? [tool.name] : [])));
   const chosen = choice?.type === "tool" ? choice.name : undefined;
@@ -146,17 +150,14 @@ function customTool(tool: CustomTool, path: string): Tool {
   return withMark(own, tool);
 }
 
-function hostedTool(tool: AnthropicTool, path: string, { forwards, warnings }: Options): HostedTool {
-  const { type } = tool;
-  if (!forwards) {
-    if (clientTypes.test(type))
-      throw refusal(
-        `${path}.type`,
-        `'${type}' is a tool that only Anthropic's models know. Declare it as a custom tool, with its input_schema`,
-      );
-    warnings.push(`${path}: there is no server here that runs ${type}; the answer is made without it`);
-  }
-  return { type: type.replace(/_\d+$/, ""), declaration: { ...tool } };
+function warnOfVendorTool({ type }: AnthropicTool, path: string, { forwards, warnings }: Options): void {
+  if (forwards) return;
+  if (clientTypes.test(type))
+    throw refusal(
+      `${path}.type`,
+      `'${type}' is a tool that only Anthropic's models know. Declare it as a custom tool, with its input_schema`,
+    );
+  warnings.push(`${path}: there is no server here that runs ${type}; the answer is made without it`);
 }
 
 function choiceOf(

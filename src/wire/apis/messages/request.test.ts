@@ -409,7 +409,16 @@ describe("what else is asked", () => {
   test("tools of Anthropic's servers are left out, those that only its models know are refused", () => {
     const search = { type: "web_search_20250305", name: "web_search", max_uses: 8 };
     const { request, warnings } = readMessageRequest({ ...hello, tools: [search] }, "req_1");
-    expect(request.hostedTools).toEqual([{ type: "web_search", declaration: search }]);
+    expect(request.hostedTools).toEqual([
+      {
+        type: "web_search",
+        kind: "web_search",
+        name: "web_search",
+        options: { maxUses: 8 },
+        path: "tools.0",
+        declaration: search,
+      },
+    ]);
     expect(request.tools).toBeUndefined();
     expect(warnings).toHaveLength(1);
     for (const type of ["computer_toolset_20260801", "browser_toolset_20260801"])

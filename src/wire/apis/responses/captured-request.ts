@@ -33,7 +33,8 @@ const notRepeated: ReadonlySet<string> = new Set([
  */
 export function capturedRequest(response: JsonObject = {}, events: readonly GenerationEvent[]): ResponseOptions {
   const list = response["tools"];
-  const read = (declared: readonly unknown[]): DeclaredTools => runSync(readResponseTools(declared, false));
+  const read = (declared: readonly unknown[]): DeclaredTools =>
+    runSync(readResponseTools(declared, { strict: false, forwards: true }));
   const tools = (Array.isArray(list) ? accepted(() => read(list)) : undefined) ?? read([]);
   const summarizes = events.some((event) => event.type === "reasoning-delta" && event.summary !== undefined);
   const logprobs = events.some((event) => event.type === "text-delta" && event.logprobs !== undefined);

@@ -13,7 +13,7 @@ import {
 import type { SealedValues } from "../../core/request.ts";
 import type { CallState } from "../../core/turn-state.ts";
 import { invalidRequest } from "../../core/failure.ts";
-import { isObject, type JsonObject } from "../../core/json.ts";
+import { given, isObject, type JsonObject } from "../../core/json.ts";
 import { qualifiedName } from "../../core/custom-tool.ts";
 import { StepCounter, type Steps } from "../../core/steps.ts";
 import type * as z from "zod";
@@ -29,7 +29,6 @@ import {
   clientItem,
   assistantContentParts,
   cacheBreakpoint,
-  given,
   inputItems,
   inputItemTypes,
   inputParts,

@@ -1,7 +1,8 @@
 import { withMark } from "../request/cache-mark.ts";
 import { invalidRequest } from "../../core/failure.ts";
-import { isObject, type JsonObject } from "../../core/json.ts";
-import type { HostedTool, Tool, ToolChoice } from "../../core/message.ts";
+import { given, isObject, type JsonObject } from "../../core/json.ts";
+import type { HostedTool } from "../../core/hosted-tool.ts";
+import type { Tool, ToolChoice } from "../../core/message.ts";
 import { nameWithin, qualifiedName } from "../../core/custom-tool.ts";
 import { StepCounter, type Steps } from "../../core/steps.ts";
 import type { JsonValue } from "../json-text.ts";
@@ -9,6 +10,7 @@ import { checkName, checkObjectSchema, checkSchema } from "../request/check-sche
 import { arrayTooLong, invalidType, unsupportedEnumValue, unsupportedValue, valuePhrase } from "../request/refusals.ts";
 import { anyObject, maxTools } from "../request/shapes.ts";
 import { isClientTool, readClientTool } from "./client-tools.ts";
+import { readHostedTool } from "./hosted-tools.ts";
 import { toolSearch } from "./items.ts";
 import {
   allowedToolsChoice,
@@ -17,7 +19,6 @@ import {
   customGrammar,
   customTool,
   functionTool,
-  given,
   namedToolChoice,
   namespaceTool,
   parsed,
@@ -46,7 +47,7 @@ const workOfTool = 8;
  */
 export function* readResponseTools(
   list: readonly unknown[],
-  strict: boolean,
+  { strict, forwards }: { readonly strict: boolean; readonly forwards: boolean },
   found: readonly Tool[] = [],
 ): Steps<DeclaredTools> {
   const declared: Tool[] = [];
@@ -63,7 +64,7 @@ export function* readResponseTools(
     echo.push(read?.shown ?? asSent(value));
     for (const name of read?.asyncNames ?? []) asyncTools.add(name);
     if (read) declared.push(...read.tools);
-    else hosted.push({ type: parsed(typed, value, path).type, declaration: value });
+    else hosted.push(readHostedTool(value, path, forwards));
     searches ||= read?.isSearch ?? false;
     if (read?.isClients === true) for (const { name } of read.tools) clientTools.add(name);
     if (pace.endsStep(workOfTool * (read?.tools.length ?? 1))) yield;

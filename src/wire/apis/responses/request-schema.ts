@@ -30,14 +30,6 @@ export function parsed<Schema extends z.ZodType>(schema: Schema, value: unknown,
   throw parameterFailure(path, value, result.error.issues);
 }
 
-/** The members that have a value: a null is no value. */
-export function given<Members extends object>(
-  members: Members,
-): { [Name in keyof Members]?: NonNullable<Members[Name]> } {
-  const entries = Object.entries(members).filter(([, value]) => value !== undefined && value !== null);
-  return Object.fromEntries(entries) as { [Name in keyof Members]?: NonNullable<Members[Name]> };
-}
-
 const text = z.string();
 const optionalText = z.string().nullish();
 const optionalObject = anyObject().nullish();

@@ -385,7 +385,16 @@ describe("tools", () => {
     const tools = [{ type: "web_search" }, { type: "function", name: "f" }];
     const { request, warnings } = read({ tools });
     expect(request.tools).toHaveLength(1);
-    expect(request.hostedTools).toEqual([{ type: "web_search", declaration: { type: "web_search" } }]);
+    expect(request.hostedTools).toEqual([
+      {
+        type: "web_search",
+        kind: "web_search",
+        name: "web_search",
+        options: {},
+        path: "tools[0]",
+        declaration: { type: "web_search" },
+      },
+    ]);
     expect(warnings).toEqual(['tools: nothing here runs a tool of type "web_search"; it is left out']);
     expect(refusal({ tools, tool_choice: { type: "web_search" } })).toMatchObject({
       param: "tool_choice",

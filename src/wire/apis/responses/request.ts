@@ -71,7 +71,7 @@ export function* responsesRequestInSteps(
   if (draft.instructions !== undefined) {
     messages.unshift({ role: "system", content: draft.instructions, path: "instructions" });
   }
-  const declared = yield* readResponseTools(draft.toolList ?? [], strict, found);
+  const declared = yield* readResponseTools(draft.toolList ?? [], { strict, forwards }, found);
   const { tools, hosted, asyncTools, grouped, searches, clientTools } = declared;
   for (const { type } of hosted)
     warnings.push(`tools: nothing here runs a tool of type ${JSON.stringify(type)}; it is left out`);
