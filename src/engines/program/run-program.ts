@@ -46,7 +46,7 @@ export async function* runProgram(
   const runs = Array.from({ length: choicesOf(request) }, (_, choice) =>
     runChoice(program, request, choice, whole, options, (usage) => (usages[choice] = usage)),
   );
-  const events = runs.length === 1 && runs[0] ? runs[0] : mergeBatches(runs);
+  const events = runs.length === 1 && runs[0] ? runs[0] : merged(runs);
   try {
     if (request.prompt.kind === "chat" && demandsJson(request)) yield* onlyJson(events, request, options);
     else yield* events;
@@ -62,6 +62,12 @@ export async function* runProgram(
     // A choice failed, or the client has disconnected: the other runs are not needed.
     cancel.abort();
   }
+}
+
+async function* merged(
+  runs: readonly AsyncGenerator<GenerationEvent[], undefined>[],
+): AsyncGenerator<GenerationEvent[]> {
+  for await (const [, batch] of mergeBatches(runs)) yield batch;
 }
 
 /** Programs send the texts of models, which put JSON in a fence. */

@@ -19,6 +19,7 @@ import { MarkerReader } from "../../text/formats/marker-reader.ts";
 import { CustomInput } from "../../text/formats/reading/custom-input.ts";
 import { cancellable } from "../../wire/core/cancellable.ts";
 import { mergeBatches } from "../../wire/core/merge-batches.ts";
+import { Relay } from "../../wire/core/relay.ts";
 import { findTruncation, truncationFailure, type TruncationMode } from "../../wire/apis/adapt/truncation.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 import type { GenerationStream } from "./generation-stream.ts";
@@ -332,45 +333,17 @@ export function severalChoices(
 /**
  * Runs a generation. If it fails before any output and `other` then returns another one, that one takes its place, unseen by the client.
  */
-export class ReplaceableGeneration implements AsyncIterableIterator<readonly GenerationEvent[]> {
-  #iterator: AsyncIterator<readonly GenerationEvent[]>;
-  #other: (() => AsyncIterable<readonly GenerationEvent[]> | null) | undefined;
-
-  constructor(
-    first: AsyncIterable<readonly GenerationEvent[]>,
-    other: () => AsyncIterable<readonly GenerationEvent[]> | null,
-  ) {
-    this.#iterator = first[Symbol.asyncIterator]();
-    this.#other = other;
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  next(): Promise<IteratorResult<readonly GenerationEvent[], unknown>> {
-    return this.#other ? this.#first(this.#other) : this.#iterator.next();
-  }
-
-  async return(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
-    this.#other = undefined;
-    await this.#iterator.return?.();
-    return { done: true, value: undefined };
-  }
-
-  async #first(
-    other: () => AsyncIterable<readonly GenerationEvent[]> | null,
-  ): Promise<IteratorResult<readonly GenerationEvent[], unknown>> {
-    const step = await this.#iterator.next();
-    if (step.done === true || this.#other === undefined) return step;
-    this.#other = undefined;
-    const last = step.value.at(-1);
-    const isFailed = step.value.length === 1 && last?.type === "end" && "failure" in last.end;
-    const replacement = isFailed ? other() : null;
-    if (!replacement) return step;
-    this.#iterator = replacement[Symbol.asyncIterator]();
-    return this.#iterator.next();
-  }
+export function replaceable(
+  first: () => AsyncIterable<readonly GenerationEvent[]>,
+  other: () => AsyncIterable<readonly GenerationEvent[]> | null,
+): AsyncIterable<readonly GenerationEvent[]> {
+  return new Relay(async (relay) => {
+    const batch = await relay.ask(first);
+    const [end] = batch;
+    const isFailed = batch.length === 1 && end?.type === "end" && "failure" in end.end;
+    const replacement = isFailed && !relay.hasEnded ? other() : null;
+    return replacement ? relay.ask(() => replacement) : batch;
+  });
 }
 
 async function* merged(
@@ -380,12 +353,12 @@ async function* merged(
   /** The last usage of each stream. */
   const usages = new Map<number, Usage>();
   const seenExtras = new Set<string>();
-  for await (const { choice, batch } of mergeBatches(streams.map((stream, choice) => numbered(stream, choice)))) {
+  for await (const [choice, batch] of mergeBatches(streams)) {
     const events: GenerationEvent[] = [];
     for (const event of batch) {
       if (event.type === "usage") usages.set(choice, event.usage);
       else if (event.type === "extra" && event.choice === undefined) events.push(...unseen(event, seenExtras));
-      else if (event.type !== "end") events.push(event);
+      else if (event.type !== "end") events.push("choice" in event ? { ...event, choice } : event);
       else if (event.end.kind !== "done") {
         // Leaving the merge returns the others.
         yield [...events, event];
@@ -404,29 +377,6 @@ function unseen(event: ExtraEvent, seen: Set<string>): ExtraEvent[] {
     return !seen.has(text) && seen.add(text);
   });
   return members.length === 0 ? [] : [{ ...event, value: Object.fromEntries(members) }];
-}
-
-interface NumberedBatch {
-  readonly choice: number;
-  readonly batch: readonly GenerationEvent[];
-}
-
-/** The batches of a stream, with its choice numbered `choice`. */
-function numbered(stream: GenerationStream, choice: number): AsyncIterator<NumberedBatch, undefined> {
-  return {
-    async next() {
-      const step = await stream.next();
-      if (step.done === true) return step;
-      const batch = step.value.map((event) =>
-        "choice" in event && event.choice !== undefined ? { ...event, choice } : event,
-      );
-      return { done: false, value: { choice, batch } };
-    },
-    async return() {
-      await stream.return();
-      return { done: true, value: undefined };
-    },
-  };
 }
 
 /** None if a generation sent no usage: a partial sum would be wrong. */

@@ -1,11 +1,13 @@
 import type { LooseSchemas } from "../../wire/apis/adapt/simplify-schema.ts";
 import type { RepairId } from "../../wire/apis/tolerant/repairs.ts";
-import { cancellable } from "../../wire/core/cancellable.ts";
-import { type GenerationEvent, isVisible } from "../../wire/core/events.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
 import { isJsonText } from "../../wire/core/json.ts";
+import { Relay } from "../../wire/core/relay.ts";
 import type { JsonSchema } from "../../wire/core/message.ts";
 import type { Background } from "./background/background.ts";
 import { warningHeaders } from "./attempt.ts";
+
+type Batch = readonly GenerationEvent[];
 
 export interface JudgeOptions {
   readonly schemas: LooseSchemas;
@@ -25,39 +27,21 @@ export interface JudgeOptions {
  * held back until they are complete; the text of a stream is not. What does not fit is repaired, or requested once again if nothing was
  * shown, or sent as it is and reported, with a warning header where the headers are not sent yet.
  */
-export function judgedAnswer(options: JudgeOptions): AsyncIterable<readonly GenerationEvent[]> {
-  return cancellable((signal) => judged(options, signal));
-}
-
-async function* judged(options: JudgeOptions, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
-  /** Nothing was yielded, so the headers are not sent; nothing visible was yielded. */
-  let isUnsent = true;
-  let isUnseen = true;
-  for (let attempt = 1; ; attempt++) {
-    const iterator = options.start()[Symbol.asyncIterator]();
-    const leave = (): void => void iterator.return?.();
-    signal.addEventListener("abort", leave, { once: true });
-    const judge = new AnswerJudge(options, attempt === 1, signal);
-    let isRefused = false;
-    try {
-      for await (const batch of { [Symbol.asyncIterator]: () => iterator }) {
-        const events = await judge.take(batch, isUnseen);
-        if (events === null) {
-          isRefused = true;
-          break;
-        }
-        const sent = isUnsent ? withWarnings(events, judge.warnings) : attempt > 1 ? withoutStart(events) : events;
-        if (sent.length === 0) continue;
-        isUnsent = false;
-        if (sent.some(isVisible)) isUnseen = false;
-        yield sent;
-      }
-    } finally {
-      signal.removeEventListener("abort", leave);
-      leave();
-    }
-    if (!isRefused || signal.aborted) return;
-  }
+export function judgedAnswer(options: JudgeOptions): AsyncIterable<Batch> {
+  let judge = new AnswerJudge(options, true);
+  const read = (batch: Batch, relay: Relay): Batch | Promise<Batch> => {
+    const judged = judge.take(batch, relay);
+    return judged instanceof Promise ? judged.then((events) => given(events, relay)) : given(judged, relay);
+  };
+  let isRepeated = false;
+  const given = (events: Batch | null, relay: Relay): Batch | Promise<Batch> => {
+    if (events !== null)
+      return relay.isUnsent ? withWarnings(events, judge.warnings) : isRepeated ? withoutStart(events) : events;
+    judge = new AnswerJudge(options, false);
+    isRepeated = true;
+    return relay.ask(options.start).then((first) => read(first, relay));
+  };
+  return new Relay(async (relay) => read(await relay.ask(options.start), relay), { read });
 }
 
 /** The longest JSON text that is judged, and the most that is held back while calls are open, in characters. */
@@ -73,7 +57,6 @@ interface OpenCall {
 class AnswerJudge {
   readonly #options: JudgeOptions;
   readonly #mayRepeat: boolean;
-  readonly #signal: AbortSignal;
   readonly warnings: string[] = [];
   /** Calls that are held back, by their start event. */
   readonly #calls = new Map<GenerationEvent, OpenCall>();
@@ -85,14 +68,13 @@ class AnswerJudge {
   /** The text of each choice. */
   readonly #texts = new Map<number, string>();
 
-  constructor(options: JudgeOptions, mayRepeat: boolean, signal: AbortSignal) {
+  constructor(options: JudgeOptions, mayRepeat: boolean) {
     this.#options = options;
     this.#mayRepeat = mayRepeat;
-    this.#signal = signal;
   }
 
   /** Returns the events for the client; null: the answer is to be requested again. */
-  async take(batch: readonly GenerationEvent[], isUnseen: boolean): Promise<GenerationEvent[] | null> {
+  take(batch: Batch, relay: Relay): Batch | null | Promise<Batch | null> {
     const { schemas, isWhole } = this.#options;
     let hasText = false;
     for (const event of batch) {
@@ -126,7 +108,9 @@ class AnswerJudge {
     const held = this.#held;
     this.#held = [];
     this.#heldCharacters = 0;
-    return this.#judged(held, isUnseen);
+    // Most batches of a stream are its text.
+    const isJudged = this.#calls.size > 0 || held.some(({ type }) => type === "finish");
+    return isJudged ? this.#judged(held, relay) : held;
   }
 
   /** Above the limit, the calls that are open are not judged, so that nothing is held back any longer. */
@@ -137,7 +121,7 @@ class AnswerJudge {
     this.#open.clear();
   }
 
-  async #judged(events: readonly GenerationEvent[], isUnseen: boolean): Promise<GenerationEvent[] | null> {
+  async #judged(events: Batch, relay: Relay): Promise<Batch | null> {
     const judged: GenerationEvent[] = [];
     const isFailed = events.some((event) => event.type === "end" && event.end.kind !== "done");
     for (const event of events) {
@@ -146,12 +130,12 @@ class AnswerJudge {
         this.#calls.delete(event);
         const { schema, name } = call;
         const isJudged = !isFailed && schema !== null;
-        const text = isJudged ? await this.#judge(call.text, schema, `tool ${name}`, isUnseen) : call.text;
+        const text = isJudged ? await this.#judge(call.text, schema, `tool ${name}`, relay) : call.text;
         if (text === null) return null;
         judged.push(event);
         if (text !== "") judged.push(deltaOf(event, text));
       } else if (event.type === "finish") {
-        const text = await this.#judgedText(event.choice, event.reason === "stop" && !isFailed, isUnseen);
+        const text = await this.#judgedText(event.choice, event.reason === "stop" && !isFailed, relay);
         if (text === null) return null;
         if (text !== undefined) replaceText(judged, event.choice, text);
         judged.push(event);
@@ -161,12 +145,12 @@ class AnswerJudge {
   }
 
   /** The repaired text of a choice; undefined: it stays as it is; null: request the answer again. */
-  async #judgedText(choice: number, isComplete: boolean, isUnseen: boolean): Promise<string | null | undefined> {
+  async #judgedText(choice: number, isComplete: boolean, relay: Relay): Promise<string | null | undefined> {
     const { schemas, isWhole } = this.#options;
     const text = this.#texts.get(choice);
     this.#texts.delete(choice);
     if (text === undefined || schemas.output === undefined || !isComplete) return undefined;
-    const other = await this.#judge(text, schemas.output, "answer", isUnseen && isWhole, isWhole);
+    const other = await this.#judge(text, schemas.output, "answer", relay, isWhole, isWhole);
     return other === text ? undefined : other;
   }
 
@@ -175,17 +159,18 @@ class AnswerJudge {
     text: string,
     schema: JsonSchema,
     subject: string,
-    isUnseen: boolean,
+    relay: Relay,
     mayRepair = true,
+    mayRepeat = true,
   ): Promise<string | null> {
     const { background, owner, report } = this.#options;
     // Such a text was cut, or is for other repairs.
     if (text.length > maxJudged || !isJsonText(text)) return text;
     let judgment;
     try {
-      judgment = await background.judge(text, schema, { owner, signal: this.#signal });
+      judgment = await background.judge(text, schema, { owner, signal: relay.signal });
     } catch (error) {
-      if (this.#signal.aborted) return text;
+      if (relay.signal.aborted) return text;
       report("schema-unchecked", subject, error instanceof Error ? error.message : String(error));
       return text;
     }
@@ -195,7 +180,7 @@ class AnswerJudge {
       report("schema-repaired", subject, errors);
       return repaired;
     }
-    if (this.#mayRepeat && isUnseen) {
+    if (this.#mayRepeat && mayRepeat && relay.isUnseen) {
       report("schema-repeated", subject, errors);
       return null;
     }

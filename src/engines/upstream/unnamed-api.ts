@@ -1,5 +1,4 @@
 import { sourcePorts } from "../../wire/apis/ports.ts";
-import { cancellable } from "../../wire/core/cancellable.ts";
 import type {
   Engine,
   EngineAnswer,
@@ -13,20 +12,12 @@ import type {
 import { canAnswer } from "../../wire/core/engine.ts";
 import { type GenerationEvent, type GenerationFailure, isVisible } from "../../wire/core/events.ts";
 import type { GenerationObserver } from "../../wire/core/generation-observer.ts";
+import { Relay } from "../../wire/core/relay.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { shownUrl } from "./targets.ts";
 
 type Batch = readonly GenerationEvent[];
-
-/** Asks for one answer over one API. */
-interface Asked {
-  readonly api: "chat" | "responses";
-  readonly engine: Engine;
-  readonly request: GenerationRequest;
-  readonly observer: GenerationObserver | undefined;
-  readonly signal: AbortSignal;
-}
 
 /**
  * An upstream whose API nobody has named, and whose list of models is OpenAI's: it speaks chat, or Responses alone. Only requests can tell.
@@ -54,56 +45,33 @@ export class UnnamedApiEngine implements Engine {
     // Responses cannot continue a text.
     if (request.prompt.kind !== "chat") return this.#chat.generate(request, observer);
     if (this.#found) return this.#found.generate(request, observer);
-    return cancellable((signal) => this.#either(request, observer, signal));
-  }
-
-  async *#either(
-    request: GenerationRequest,
-    observer: GenerationObserver | undefined,
-    signal: AbortSignal,
-  ): AsyncGenerator<Batch> {
-    const asked = { request, observer, signal };
-    const noChat = yield* this.#answer({ ...asked, api: "chat", engine: this.#chat });
-    if (!noChat || signal.aborted) return;
-    let engine: Engine;
-    try {
-      engine = await (this.#responses ??= this.#openResponses());
-    } catch {
-      this.#responses = undefined;
-      yield failed(noChat);
-      return;
-    }
-    const noResponses = yield* this.#answer({ ...asked, api: "responses", engine });
-    if (noResponses) yield failed(this.#hasNeither(noChat, noResponses));
-  }
-
-  /** Yields the answer of one API. Returns the failure in its place if the server does not have its path. */
-  async *#answer({
-    api,
-    engine,
-    request,
-    observer,
-    signal,
-  }: Asked): AsyncGenerator<Batch, GenerationFailure | undefined> {
-    if (signal.aborted) return undefined;
-    const iterator = engine.generate(request, observer)[Symbol.asyncIterator]();
-    const leave = (): void => void iterator.return?.();
-    signal.addEventListener("abort", leave, { once: true });
-    try {
-      for await (const batch of { [Symbol.asyncIterator]: () => iterator }) {
-        const failure = missingPath(batch);
-        if (failure) return failure;
-        if (!this.#found && batch.some(isVisible)) this.#find(api, engine);
-        yield batch;
+    let api: "chat" | "responses" = "chat";
+    let engine = this.#chat;
+    const answered = (batch: Batch): Batch => {
+      if (!this.#found && batch.some(isVisible)) this.#find(api, engine);
+      return batch;
+    };
+    const ask = async (relay: Relay): Promise<Batch> => {
+      const first = await relay.ask(() => engine.generate(request, observer));
+      const noChat = missingPath(first);
+      if (!noChat || relay.hasEnded) return answered(first);
+      try {
+        engine = await (this.#responses ??= this.#openResponses());
+      } catch {
+        this.#responses = undefined;
+        return first;
       }
-    } finally {
-      signal.removeEventListener("abort", leave);
-      leave();
-    }
-    return undefined;
+      api = "responses";
+      const second = await relay.ask(() => engine.generate(request, observer));
+      const noResponses = missingPath(second);
+      return noResponses
+        ? [{ type: "end", end: { kind: "upstream-error", failure: this.#hasNeither(noChat, noResponses) } }]
+        : answered(second);
+    };
+    return new Relay(ask, { read: answered });
   }
 
-  #find(api: Asked["api"], engine: Engine): void {
+  #find(api: "chat" | "responses", engine: Engine): void {
     this.#found = engine;
     if (api === "chat") return;
     this.forwards = ["responses", "completions"];
@@ -184,8 +152,4 @@ function missingPath(batch: Batch): GenerationFailure | undefined {
   const { status, param = null, code, message } = failure;
   const isAboutRequest = param !== null || /model/i.test(`${code} ${message}`);
   return status === 405 || (status === 404 && !isAboutRequest) ? failure : undefined;
-}
-
-function failed(failure: GenerationFailure): Batch {
-  return [{ type: "end", end: { kind: "upstream-error", failure } }];
 }

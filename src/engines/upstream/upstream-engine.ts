@@ -26,7 +26,7 @@ import type { AttemptOptions } from "./attempt.ts";
 import type { Background } from "./background/background.ts";
 import { conversationKey } from "./balance.ts";
 import { CacheWatch } from "./cache-watch.ts";
-import { ReplaceableGeneration, severalChoices } from "./event-stages.ts";
+import { replaceable, severalChoices } from "./event-stages.ts";
 import { judgedAnswer } from "./judged-answer.ts";
 import { type GenerationPlan, GenerationStream } from "./generation-stream.ts";
 import { RetryBudget } from "./next-attempt.ts";
@@ -177,9 +177,13 @@ class UpstreamEngine implements Engine {
     const asked: AskedGeneration = { request, observer, lessons: new RequestLessons(), turns, isWhole: true };
     const judged = this.#judged(asked);
     if (judged) return judged;
-    const first = this.#choices(asked);
     // A refusal may teach that the schemas must be simpler.
-    return this.#mayJudge(request) ? new ReplaceableGeneration(first, () => this.#judged(asked)) : first;
+    return this.#mayJudge(request)
+      ? replaceable(
+          () => this.#choices(asked),
+          () => this.#judged(asked),
+        )
+      : this.#choices(asked);
   }
 
   #turnsOf(request: GenerationRequest): RequestTurns {
@@ -244,7 +248,10 @@ class UpstreamEngine implements Engine {
       return merged(Array.from({ length: n }, () => one));
     };
     if (this.#takesOneChoice(asked)) return singles();
-    return new ReplaceableGeneration(this.#stream(asked), () => (this.#takesOneChoice(asked) ? singles() : null));
+    return replaceable(
+      () => this.#stream(asked),
+      () => (this.#takesOneChoice(asked) ? singles() : null),
+    );
   }
 
   questions(): readonly QuestionKind[] {

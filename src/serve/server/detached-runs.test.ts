@@ -1,6 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import type { Engine } from "../../wire/core/engine.ts";
-import type { GenerationRequest } from "../../wire/core/request.ts";
+import type { GenerationEvent } from "../../wire/core/events.ts";
 import type { DetachedAnswer } from "../../wire/apis/port-state.ts";
 import { DetachedRuns } from "./detached-runs.ts";
 import { Departure } from "./exchange.ts";
@@ -13,12 +12,10 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const engine: Pick<Engine, "generate"> = {
-  async *generate() {
-    yield [{ type: "start", choice: 0 }];
-    yield [{ type: "end", end: { kind: "done" } }];
-  },
-};
+async function* start(): AsyncGenerator<readonly GenerationEvent[]> {
+  yield [{ type: "start", choice: 0 }];
+  yield [{ type: "end", end: { kind: "done" } }];
+}
 
 // The run rejected without a handler, which ends a Node process, its timer went on telling that the answer goes on, and whoever read the
 // answer waited forever. Nothing made a writer throw.
@@ -45,8 +42,7 @@ test("a writer that throws ends the run: the answer is stored, its readers end, 
   };
   const runs = new DetachedRuns();
   const log = { ...silentLog, error: (fields: object) => errors.push(fields) };
-  const request = {} as GenerationRequest;
-  const run = await runs.start({ run: { engine, request }, answer, owner: "o" }, log);
+  const run = await runs.start({ run: { start }, answer, owner: "o" }, log);
   const read: string[] = [];
   for await (const text of run.events()) read.push(text);
   await runs.stop();

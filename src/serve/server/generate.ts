@@ -3,7 +3,6 @@ import { describeCacheMiss } from "../../wire/core/cache-miss.ts";
 import type { CacheMiss } from "../../wire/core/cache-miss.ts";
 import type { Generation } from "../../wire/core/accumulate.ts";
 import { canAnswer } from "../../wire/core/engine.ts";
-import type { Engine } from "../../wire/core/engine.ts";
 import { estimateTokens } from "../../wire/core/estimate-tokens.ts";
 import { isVisible } from "../../wire/core/events.ts";
 import type { GenerationEvent } from "../../wire/core/events.ts";
@@ -17,7 +16,6 @@ import { tokensToReserve } from "./keys/usage-lease.ts";
 import type { Mask } from "./mask.ts";
 import { resumeHeader } from "./exchange.ts";
 import type { HttpExchange } from "./exchange.ts";
-import { withFallbacks } from "./fallbacks.ts";
 import { modelsOf } from "./model-directory.ts";
 import type { ServedModel } from "./model-directory.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
@@ -27,6 +25,7 @@ import { resumeTimeOf, ResumableStream } from "./resumable-stream.ts";
 import type { OpenAnswer } from "./running-answers.ts";
 import type { EventBatch, BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
+import { sourceOf } from "./source.ts";
 import { countPromptTokens } from "./token-endpoints.ts";
 import { inTurns, startInTurns } from "./turns.ts";
 import { sendEvents, streamAnswer, wholeAnswer } from "./write-answer.ts";
@@ -137,42 +136,46 @@ async function answer(
   const runRequest: GenerationRequest = detached ? { ...request, stream: true } : request;
   const ownRequest = requestFor(model, runRequest, reply);
   const directory = modelsOf(reply.client, service.directory);
-  const generator = withFallbacks(model, directory, ownRequest, (fallback, reason) => {
-    own.inspection?.anotherSource();
-    own.fallbackReasons.push(reason);
-    log.info({ req: requestId, model: model.info.id, fallback, reason }, "a fallback is asked");
-    own.fallback = fallback;
-    if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
-  });
-  const run: GenerationRun = {
-    engine: read.generatesNothing !== true && prewarms(model, preparesOnly) ? generator : silent,
-    request: ownRequest,
-    observer: own,
-    observers: [
-      ...(preparesOnly ? [(events: EventBatch) => withoutContent(events, preparesOnly)] : []),
-      ...observersOf(own, reply, service),
-    ],
+  const source = sourceOf({
+    model,
+    directory,
+    onFallback(fallback, reason) {
+      own.inspection?.anotherSource();
+      own.fallbackReasons.push(reason);
+      log.info({ req: requestId, model: model.info.id, fallback, reason }, "a fallback is asked");
+      own.fallback = fallback;
+      if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
+    },
     // A server of the same API receives the client's own request, and truncates it itself.
     ...(forwards?.includes(port.name) !== true && {
       onTruncated: (before, after) =>
         log.warn({ req: requestId, before, after }, "the prompt was too long: its oldest messages were left out"),
     }),
+  });
+  const asksModel = read.generatesNothing !== true && prewarms(model, preparesOnly);
+  const run: GenerationRun = {
+    start: asksModel ? () => source(ownRequest, own) : silent,
+    observers: [
+      ...(preparesOnly ? [(events: EventBatch) => withoutContent(events, preparesOnly)] : []),
+      ...observersOf(own, reply, service),
+    ],
     async usageSoFar() {
       if (!canAnswer(engine, "usage")) return null;
       return engine.ask({ kind: "usage", request: { id: ownRequest.id } }, new AbortController().signal);
     },
-    ...(model.from.guardsLoops === true && {
-      onLoop: (period) => log.warn({ req: requestId }, loopWarning(period)),
-    }),
+    ...(model.from.guardsLoops === true &&
+      (request.n ?? 1) === 1 && {
+        onLoop: (period) => log.warn({ req: requestId }, loopWarning(period)),
+      }),
   };
   if (read.keepLoadedMs !== undefined && (read.generatesNothing !== true || engine.health().state === "ready"))
     keepLoaded(model, read.keepLoadedMs, reply, service);
   // If the client has left already, the engine is not asked, and the request costs nothing.
   if (detached || !reply.exchange.departure.happened) {
     const { api, inspection, trace } = record;
-    inspection?.parsedRequest(run.request);
+    inspection?.parsedRequest(ownRequest);
     if (reply.usageLease) reply.usageLease.generates = true;
-    if (api && !detached) trace?.operationBegins(api.operation, model.info.id, run.request);
+    if (api && !detached) trace?.operationBegins(api.operation, model.info.id, ownRequest);
   }
   if (detached) return detach(port, detached, run, own, reply, service, running);
 
@@ -310,16 +313,14 @@ function withoutContent(events: EventBatch, preparesOnly: PreparesOnly): EventBa
 const done: GenerationEvent = { type: "end", end: { kind: "done" } };
 
 /** Generates nothing: the answer of a request that only prepares for the next one. */
-const silent: Pick<Engine, "generate"> = {
-  async *generate() {
-    yield [
-      { type: "start", choice: 0 },
-      { type: "usage", usage: { promptTokens: 0, completionTokens: 0 } },
-      { type: "finish", choice: 0, reason: "stop" },
-      done,
-    ];
-  },
-};
+async function* silent(): AsyncGenerator<EventBatch> {
+  yield [
+    { type: "start", choice: 0 },
+    { type: "usage", usage: { promptTokens: 0, completionTokens: 0 } },
+    { type: "finish", choice: 0, reason: "stop" },
+    done,
+  ];
+}
 
 /** Reads a request that may refer to what is stored for its client. */
 async function readKept(

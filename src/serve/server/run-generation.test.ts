@@ -1,19 +1,17 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Engine, GenerationIterator } from "../../wire/core/engine.ts";
+import type { GenerationIterator } from "../../wire/core/engine.ts";
 import type { GenerationEvent } from "../../wire/core/events.ts";
-import type { GenerationRequest } from "../../wire/core/request.ts";
 import { Departure } from "./exchange.ts";
 import { runGeneration } from "./run-generation.ts";
 
 type Batch = readonly GenerationEvent[];
 
-const request = { limits: {} } as GenerationRequest;
 const done: GenerationEvent = { type: "end", end: { kind: "done" } };
 const text = (of: string): GenerationEvent => ({ type: "text-delta", choice: 0, text: of });
 
 /** Its batches in order; with `follows`, through `follow` as far as `take` lets it. `null` in place of a batch waits until it is returned. */
-function engineOf(batches: readonly (Batch | null)[], follows: boolean): Pick<Engine, "generate"> {
+function sourceOf(batches: readonly (Batch | null)[], follows: boolean): () => AsyncIterable<Batch> {
   let at = 0;
   let leave = (): void => {};
   const pull = (): Promise<IteratorResult<Batch, undefined>> => {
@@ -39,7 +37,7 @@ function engineOf(batches: readonly (Batch | null)[], follows: boolean): Pick<En
       },
     }),
   };
-  return { generate: () => ({ [Symbol.asyncIterator]: () => iterator }) as AsyncIterable<Batch> };
+  return () => ({ [Symbol.asyncIterator]: () => iterator }) as AsyncIterable<Batch>;
 }
 
 /** What is written, and the end. Writes with an odd number wait; `stopsAfter`: the answer is complete after this number of writes. */
@@ -47,7 +45,7 @@ async function written(batches: readonly Batch[], follows: boolean, stopsAfter: 
   const all: Batch[] = [];
   let open = 0;
   const end = await runGeneration(
-    { engine: engineOf(batches, follows), request },
+    { start: sourceOf(batches, follows) },
     new Departure(),
     (events) => {
       expect(open, "a batch was written before the reader had taken the last one").toBe(0);
@@ -74,14 +72,10 @@ test("for any batches, those that are followed are written as those that are pul
 test.each([true, false])("a client that leaves gets nothing more; followed: %s", async (follows) => {
   const departure = new Departure();
   const all: Batch[] = [];
-  const running = runGeneration(
-    { engine: engineOf([[text("a")], [text("b")], null], follows), request },
-    departure,
-    (events) => {
-      if (all.push(events) === 2) setImmediate(() => departure.happen());
-      return undefined;
-    },
-  );
+  const running = runGeneration({ start: sourceOf([[text("a")], [text("b")], null], follows) }, departure, (events) => {
+    if (all.push(events) === 2) setImmediate(() => departure.happen());
+    return undefined;
+  });
   expect(await running).toEqual({ kind: "client-gone" });
   expect(all).toHaveLength(2);
 });
@@ -91,7 +85,7 @@ test.each([true, false])(
   async (follows) => {
     const all: Batch[] = [];
     const end = await runGeneration(
-      { engine: engineOf([[text("a")], [text("b")], [done]], follows), request },
+      { start: sourceOf([[text("a")], [text("b")], [done]], follows) },
       new Departure(),
       (events) => {
         if (all.push(events) === 2) throw new Error("defect");
@@ -111,20 +105,15 @@ test.each(["while a batch is taken", "while the engine is stopped"])(
     const departure = new Departure();
     const all: Batch[] = [];
     const seen: Batch[] = [];
-    const engine: Pick<Engine, "generate"> = {
-      generate: () =>
-        ({
-          [Symbol.asyncIterator]: () => ({
-            next: () => Promise.resolve({ done: false, value: [text("a")] }),
-            return: () => {
-              if (when === "while the engine is stopped") departure.happen();
-              return Promise.resolve({ done: true, value: undefined });
-            },
-          }),
-        }) as AsyncIterable<Batch>,
+    const iterator: AsyncIterator<Batch> = {
+      next: () => Promise.resolve({ done: false, value: [text("a")] }),
+      return: () => {
+        if (when === "while the engine is stopped") departure.happen();
+        return Promise.resolve({ done: true, value: undefined });
+      },
     };
     const end = await runGeneration(
-      { engine, request, observers: [(events) => void seen.push(events)] },
+      { start: () => ({ [Symbol.asyncIterator]: () => iterator }), observers: [(events) => void seen.push(events)] },
       departure,
       (events) => {
         all.push(events);
@@ -143,7 +132,7 @@ test("the usage of an answer that is complete before its engine has ended is ask
   const usage = { promptTokens: 3, completionTokens: 2 };
   for (const usageSoFar of [() => Promise.resolve(usage), () => Promise.reject(new Error("It restarts.")), undefined]) {
     const all: GenerationEvent[] = [];
-    const run = { engine: engineOf([[text("a")], null], false), request, ...(usageSoFar && { usageSoFar }) };
+    const run = { start: sourceOf([[text("a")], null], false), ...(usageSoFar && { usageSoFar }) };
     await runGeneration(
       run,
       new Departure(),

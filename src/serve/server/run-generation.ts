@@ -1,14 +1,10 @@
-import type { Engine, GenerationIterator } from "../../wire/core/engine.ts";
+import type { GenerationIterator } from "../../wire/core/engine.ts";
 import type { GenerationEnd, GenerationEvent, GenerationFailure, Usage } from "../../wire/core/events.ts";
 import { FailureError } from "../../wire/core/failure.ts";
 import { LoopGuard } from "../../wire/core/loop-guard.ts";
-import type { GenerationObserver } from "../../wire/core/generation-observer.ts";
-import type { GenerationRequest } from "../../wire/core/request.ts";
-import { isVisible } from "../../wire/core/events.ts";
 import { WellFormedEvents } from "../../wire/core/well-formed.ts";
 import { internalError } from "../../wire/apis/failures.ts";
 import type { Departure } from "./exchange.ts";
-import { withoutOldest } from "../../wire/core/estimate-tokens.ts";
 
 export type EventBatch = readonly GenerationEvent[];
 
@@ -16,20 +12,13 @@ export type EventBatch = readonly GenerationEvent[];
 export type BatchObserver = (events: EventBatch) => EventBatch | void;
 
 export interface GenerationRun {
-  readonly engine: Pick<Engine, "generate">;
-  readonly request: GenerationRequest;
-  /** Receives reports of the engine that are not events. */
-  readonly observer?: GenerationObserver;
+  /** Starts the generation. Returning from the iteration cancels it. */
+  readonly start: () => AsyncIterable<EventBatch>;
   /** Called in order for each batch. */
   readonly observers?: readonly BatchObserver[];
   /**
-   * Called with the number of messages before and after the oldest ones were left out, for requests that ask for it (`limits.overflow`)
-   * and whose prompt is too long. Absent: no message is left out.
-   */
-  readonly onTruncated?: (before: number, after: number) => void;
-  /**
    * Called with the length of the text that an answer repeats over and over, in characters, before the answer is ended with reason "length".
-   * Absent: loops are not detected.
+   * Absent: loops are not detected. Of several choices, one cannot be ended alone.
    */
   readonly onLoop?: (period: number) => void;
   /**
@@ -52,87 +41,73 @@ export interface GenerationRun {
  * `truncated`.
  */
 export async function runGeneration(
-  run: GenerationRun,
+  { start, observers = [], onLoop, usageSoFar }: GenerationRun,
   departure: Departure,
   write: (events: EventBatch) => Promise<void> | undefined,
   isComplete: () => boolean = () => false,
 ): Promise<GenerationEnd> {
-  const { engine, observer, observers = [], onTruncated, onLoop } = run;
-  // Of several choices, one cannot be ended alone.
-  const loopGuard = onLoop && (run.request.n ?? 1) === 1 ? new LoopGuard() : undefined;
-  let { request } = run;
-  let mayTruncate = onTruncated !== undefined && request.limits.overflow === "drop-oldest";
-  let iterator: GenerationIterator | undefined;
+  const wellFormed = new WellFormedEvents();
+  const loopGuard = onLoop && new LoopGuard();
+  let source: GenerationIterator | undefined;
   const leave = (): void => {
-    iterator?.return?.().catch(() => {});
+    source?.return?.().catch(() => {});
   };
-  let ended: GenerationEnd | undefined;
-  const emit = (events: EventBatch): Promise<void> | undefined => {
+  const emit = (events: EventBatch): { readonly wait?: Promise<void>; readonly end?: GenerationEnd } => {
     // It may have left while the previous batch was taken, or while the engine ended.
-    if (departure.happened) return undefined;
+    if (departure.happened) return {};
     let batch = wellFormed.read(events);
     for (const observe of observers) batch = observe(batch) ?? batch;
     const last = batch.at(-1);
-    if (last?.type === "end") ended = last.end;
-    return batch.length > 0 ? write(batch) : undefined;
+    const wait = batch.length > 0 ? write(batch) : undefined;
+    return { ...(wait && { wait }), ...(last?.type === "end" && { end: last.end }) };
   };
-  const wellFormed = new WellFormedEvents();
-  const taken: TakenBatch = { wait: undefined, end: undefined, period: 0, isEnough: false };
-  /** Emits a batch. Returns whether the next one may be taken immediately. */
+  /** Why the next batch may not be taken immediately; undefined: it may. */
+  let pause: Pause | undefined;
   const take = (events: EventBatch): boolean => {
-    if (departure.happened) return false;
-    taken.wait = emit(events);
+    const { wait, end } = emit(events);
     const last = events.at(-1);
-    if (last?.type === "end") taken.end = last.end;
-    else {
-      taken.period = loopGuard ? loopIn(loopGuard, events) : 0;
-      taken.isEnough = taken.period > 0 || isComplete();
-    }
-    return !taken.wait && !taken.end && !taken.isEnough;
+    const period = loopGuard && last?.type !== "end" ? loopIn(loopGuard, events) : 0;
+    if (last?.type === "end") pause = { wait, end: end ?? last.end };
+    else if (period > 0 || isComplete()) pause = { wait, enough: { period } };
+    else pause = wait || departure.happened ? { wait } : undefined;
+    return pause === undefined;
   };
   const emitEnd = async (end: GenerationEnd): Promise<GenerationEnd> => {
     if (departure.happened) return clientGone;
-    await emit([{ type: "end", end }]);
+    await emit([{ type: "end", end }]).wait;
     return end;
   };
   departure.listen(leave);
   try {
     if (departure.happened) return clientGone;
-    iterator = engine.generate(request, observer)[Symbol.asyncIterator]();
+    source = start()[Symbol.asyncIterator]() as GenerationIterator;
     for (;;) {
-      const step = await iterator.next();
+      const step = await source.next();
       if (departure.happened) return clientGone;
       if (step.done === true) break;
-      const shorter = mayTruncate ? shortened(request, step.value) : null;
-      if (shorter) {
-        onTruncated?.(messageCount(request), messageCount(shorter));
-        leave();
-        request = shorter;
-        iterator = engine.generate(request, observer)[Symbol.asyncIterator]();
-        continue;
-      }
-      mayTruncate = false;
       // A promise for each batch lives until the next one: long enough to become garbage that only full collections find.
-      if (take(step.value) && iterator.follow) await iterator.follow(take);
-      const { wait, end, period, isEnough } = taken;
+      if (take(step.value)) await source.follow?.(take);
+      if (!pause) continue;
+      const { wait, end, enough } = pause;
       if (wait) await wait;
-      if (isEnough) {
-        const usage = await run.usageSoFar?.().catch(() => null);
-        await iterator.return?.();
+      if (enough) {
+        const usage = await usageSoFar?.().catch(() => null);
+        await source.return?.();
         if (departure.happened) return clientGone;
+        const { period } = enough;
         if (period > 0) onLoop?.(period);
         await emit([
           { type: "finish", choice: 0, ...(period > 0 ? { reason: "length", limit: "loop" } : { reason: "stop" }) },
           ...(usage ? [{ type: "usage", usage } as const] : []),
           { type: "end", end: { kind: "done" } },
-        ]);
+        ]).wait;
         return { kind: "done" };
       }
       if (!end) continue;
       // The engine may run code after its last batch.
-      const after = await iterator.next();
+      const after = await source.next();
       if (after.done !== true) leave();
-      return ended ?? end;
+      return end;
     }
   } catch (cause) {
     leave();
@@ -145,22 +120,14 @@ export async function runGeneration(
   return emitEnd({ kind: "truncated", failure: truncated });
 }
 
-/** The batch that was emitted last. */
-interface TakenBatch {
-  wait: Promise<void> | undefined;
-  /** Of the engine. */
-  end: GenerationEnd | undefined;
-  /** The length of the text that the answer repeats; 0: it does not. */
-  period: number;
-  /** The rest of the generation is not needed. */
-  isEnough: boolean;
-}
-
-/** The request without its oldest messages, if the first batch says that the prompt is too long and contains nothing of an answer. */
-function shortened(request: GenerationRequest, first: EventBatch): GenerationRequest | null {
-  const last = first.at(-1);
-  if (last?.type !== "end" || !("failure" in last.end) || last.end.failure.kind !== "context-overflow") return null;
-  return first.some(isVisible) ? null : withoutOldest(request, last.end.failure);
+/** Why the batch after the last one is not taken immediately. */
+interface Pause {
+  /** The reader takes the last batch slowly. */
+  readonly wait: Promise<void> | undefined;
+  /** The generation has ended. */
+  readonly end?: GenerationEnd;
+  /** The rest of the generation is not needed: the answer repeats a text of this length, in characters, or is complete (0). */
+  readonly enough?: { readonly period: number };
 }
 
 /** Returns the length of the text that the answer repeats, in characters; 0: it does not, or it has finished. */
@@ -173,10 +140,6 @@ function loopIn(guard: LoopGuard, events: EventBatch): number {
     else if (event.type === "tool-call-delta") period ||= guard.read(event.arguments, "structured");
   }
   return period;
-}
-
-function messageCount({ prompt }: GenerationRequest): number {
-  return prompt.kind === "chat" ? prompt.messages.length : 0;
 }
 
 const clientGone: GenerationEnd = { kind: "client-gone" };

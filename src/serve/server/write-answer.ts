@@ -1,6 +1,7 @@
 import { internalError } from "../../wire/apis/failures.ts";
 import type { StreamWriter } from "../../wire/apis/port.ts";
 import { Accumulator } from "../../wire/core/accumulate.ts";
+import { cancellable } from "../../wire/core/cancellable.ts";
 import type { Generation } from "../../wire/core/accumulate.ts";
 import type { GenerationEvent } from "../../wire/core/events.ts";
 import { FailureError } from "../../wire/core/failure.ts";
@@ -212,40 +213,36 @@ export async function sendEvents(
   keepAliveMs: number,
   keepAlive: string = ": keep-alive\n\n",
 ): Promise<void> {
-  const { signal } = reply.exchange.departure;
-  const iterator = events[Symbol.asyncIterator]();
-  let leave = (): void => {};
-  signal.addEventListener("abort", () => leave());
-  const next = (): Promise<IteratorResult<string> | undefined> =>
-    new Promise((resolve, reject) => {
-      leave = () => resolve(undefined);
-      iterator.next().then(resolve, reject);
-    });
+  const { departure } = reply.exchange;
+  // A pending step of `events` may take its time to end.
+  const texts = cancellable(() => events);
+  departure.signal.addEventListener("abort", () => void texts.return?.());
   const open = (): void => {
     if (!reply.sent) reply.open(headers);
   };
-  let timer: ReturnType<typeof setInterval> | undefined;
-  const opening = setTimeout(() => {
-    if (!signal.aborted) open();
-  }, openAfterMs);
-  try {
-    while (!signal.aborted) {
-      timer = setInterval(() => {
-        open();
-        void reply.write(keepAlive);
-      }, keepAliveMs);
-      const step = await next();
-      clearInterval(timer);
-      if (step === undefined || step.done === true) break;
+  const keepAlives = (): ReturnType<typeof setInterval> =>
+    setInterval(() => {
       open();
-      await reply.write(step.value);
+      void reply.write(keepAlive);
+    }, keepAliveMs);
+  const opening = setTimeout(() => {
+    if (!departure.happened) open();
+  }, openAfterMs);
+  let timer = keepAlives();
+  try {
+    if (departure.happened) return;
+    for await (const text of texts) {
+      clearInterval(timer);
+      open();
+      await reply.write(text);
+      timer = keepAlives();
     }
-    if (signal.aborted) return;
+    if (departure.happened) return;
     open();
     reply.end("");
   } finally {
     clearTimeout(opening);
     clearInterval(timer);
-    void iterator.return?.();
+    void texts.return?.();
   }
 }

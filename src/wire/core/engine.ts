@@ -6,9 +6,9 @@ import type { GenerationRequest } from "./request.ts";
 export interface GenerationIterator extends AsyncIterator<readonly GenerationEvent[]> {
   /**
    * Present if batches can be delivered without a promise for each. Calls `take` with each batch until it returns false, or no further batch
-   * can be delivered in this way; then it resolves, and `next` continues. Rejects with what `take` throws.
+   * can be delivered in this way; then it resolves, and `next` continues. Rejects with what `take` throws. undefined: no batch can now.
    */
-  follow?(take: (batch: readonly GenerationEvent[]) => boolean): Promise<void>;
+  follow?(take: (batch: readonly GenerationEvent[]) => boolean): Promise<void> | undefined;
 }
 
 /** A source of generations: a local model, an upstream server, or a user's program. */

@@ -1,8 +1,10 @@
 /**
- * Merges streams in the order in which their items arrive. No stream is read ahead by more than one item. Throws the first error of a
+ * Merges streams in the order in which their items arrive, each with the index of its stream. No stream is read ahead by more than one item. Throws the first error of a
  * stream. Returning early returns all streams.
  */
-export async function* mergeBatches<T>(sources: readonly AsyncIterator<T, undefined>[]): AsyncGenerator<T> {
+export async function* mergeBatches<T>(
+  sources: readonly AsyncIterator<T, undefined>[],
+): AsyncGenerator<readonly [index: number, item: T]> {
   // A queue with one waiting reader, not Promise.race: each race would add a reaction to the promise of the slowest stream.
   const arrived: { index: number; result: IteratorResult<T, undefined> }[] = [];
   let failure: { reason: unknown } | undefined;
@@ -33,7 +35,7 @@ export async function* mergeBatches<T>(sources: readonly AsyncIterator<T, undefi
         open--;
       } else {
         pull(next.index);
-        yield next.result.value;
+        yield [next.index, next.result.value];
       }
     }
   } finally {

@@ -1,5 +1,4 @@
 import { shuttingDown } from "../../../engines/lifecycle/engine-lifecycle.ts";
-import { cancellable } from "../../../wire/core/cancellable.ts";
 import { canAnswer } from "../../../wire/core/engine.ts";
 import type {
   Engine,
@@ -14,6 +13,7 @@ import type { GenerationEvent } from "../../../wire/core/events.ts";
 import { FailureError } from "../../../wire/core/failure.ts";
 import { isObject } from "../../../wire/core/json.ts";
 import type { GenerationObserver } from "../../../wire/core/generation-observer.ts";
+import { Relay } from "../../../wire/core/relay.ts";
 import type { GenerationRequest } from "../../../wire/core/request.ts";
 import { internalError } from "../../../wire/apis/failures.ts";
 import type { KeptModel, Lease, ModelKeeper } from "./model-keeper.ts";
@@ -63,7 +63,21 @@ export class LoadableEngine implements Engine {
   }
 
   generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<Batch> {
-    return { [Symbol.asyncIterator]: () => this.#begin(request, observer) };
+    let lease: Lease | undefined;
+    const open = async (relay: Relay): Promise<Batch> => {
+      const isHere = this.#keeper.stateOf(this.model) === "in" && !this.#keeper.isWanted(this.model);
+      try {
+        lease = await this.#keeper.ask(this.model, isHere ? {} : { signal: relay.signal, owner: request.owner });
+      } catch (error) {
+        const { failure } = error instanceof FailureError ? error : internalError(error);
+        const kind = failure.code === shuttingDown.failure.code ? "shutdown" : "rejected";
+        return [{ type: "end", end: { kind, failure } }];
+      }
+      const { engine, release } = lease;
+      if (relay.hasEnded) release();
+      return relay.ask(() => engine.generate(request, observer));
+    };
+    return new Relay(open, { onEnd: () => lease?.release() });
   }
 
   questions(): readonly QuestionKind[] {
@@ -120,72 +134,9 @@ export class LoadableEngine implements Engine {
     this.#closed = true;
     await this.#keeper.remove(this.model, graceMs);
   }
-
-  #begin(request: GenerationRequest, observer?: GenerationObserver): AsyncIterator<Batch> {
-    const isHere = this.#keeper.stateOf(this.model) === "in" && !this.#keeper.isWanted(this.model);
-    const lease = isHere ? this.#keeper.ask(this.model) : undefined;
-    if (lease && !(lease instanceof Promise)) return leased(lease, request, observer);
-    return cancellable((signal) => this.#generateLater(request, signal, observer));
-  }
-
-  /** Generates when the model is there. */
-  async *#generateLater(
-    request: GenerationRequest,
-    signal: AbortSignal,
-    observer?: GenerationObserver,
-  ): AsyncGenerator<Batch> {
-    let lease: Lease;
-    try {
-      lease = await this.#keeper.ask(this.model, { signal, owner: request.owner });
-    } catch (error) {
-      const { failure } = error instanceof FailureError ? error : internalError(error);
-      const kind = failure.code === shuttingDown.failure.code ? "shutdown" : "rejected";
-      yield [{ type: "end", end: { kind, failure } }];
-      return;
-    }
-    try {
-      if (!signal.aborted) yield* lease.engine.generate(request, observer);
-    } finally {
-      lease.release();
-    }
-  }
 }
 
 /** The owner of the key of a question's client, if questions of its kind have one. */
 function ownerOf(request: unknown): string | undefined {
   return isObject(request) && typeof request["owner"] === "string" ? request["owner"] : undefined;
-}
-
-/** The generation of a model that is loaded, which is released when it has ended: without a step more for each batch. */
-function leased(
-  { engine, release }: Lease,
-  request: GenerationRequest,
-  observer?: GenerationObserver,
-): AsyncIterator<Batch> {
-  let source: AsyncIterator<Batch>;
-  try {
-    source = engine.generate(request, observer)[Symbol.asyncIterator]();
-  } catch (error) {
-    release();
-    throw error;
-  }
-  const over = (error: unknown): never => {
-    release();
-    throw error;
-  };
-  const seen = (step: IteratorResult<Batch>): IteratorResult<Batch> => {
-    if (step.done === true) release();
-    return step;
-  };
-  return {
-    next: () => source.next().then(seen, over),
-    async return() {
-      try {
-        await source.return?.();
-      } finally {
-        release();
-      }
-      return { done: true, value: undefined };
-    },
-  };
 }

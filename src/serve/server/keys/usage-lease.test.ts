@@ -1,8 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Engine } from "../../../wire/core/engine.ts";
 import type { GenerationEvent } from "../../../wire/core/events.ts";
-import type { GenerationRequest } from "../../../wire/core/request.ts";
 import { Departure } from "../exchange.ts";
 import { runGeneration } from "../run-generation.ts";
 import { tokensToReserve, UsageLease } from "./usage-lease.ts";
@@ -22,19 +20,17 @@ async function cost(batches: readonly (Batch | Error)[], taken: number): Promise
   const ended: number[] = [];
   const lease = new UsageLease({ levels: {}, end: (tokens) => void ended.push(tokens) }, 10);
   lease.generates = true;
-  const engine: Pick<Engine, "generate"> = {
-    async *generate() {
-      for (const batch of batches) {
-        if (batch instanceof Error) throw batch;
-        yield batch;
-      }
-    },
-  };
+  async function* start(): AsyncGenerator<Batch> {
+    for (const batch of batches) {
+      if (batch instanceof Error) throw batch;
+      yield batch;
+    }
+  }
   const departure = new Departure();
   let left = taken;
   if (left === 0) departure.happen();
   const observers = [(events: Batch) => lease.observe(events)];
-  await runGeneration({ engine, request: {} as GenerationRequest, observers }, departure, () => {
+  await runGeneration({ start, observers }, departure, () => {
     if (--left === 0) departure.happen();
     return undefined;
   });
