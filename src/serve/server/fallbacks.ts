@@ -5,7 +5,6 @@ import type { GenerationObserver } from "../../wire/core/generation-observer.ts"
 import { Relay } from "../../wire/core/relay.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
 import type { Fallbacks, ModelView, ServedModel } from "./model-directory.ts";
-import type { Generate } from "./source.ts";
 
 /** Not by default: a prompt that is too long, and one that a filter refuses, are the client's to change. */
 const defaultReasons: readonly FallbackReason[] = ["connection", "timeout", "server-error", "rate-limit", "not-found"];
@@ -18,6 +17,9 @@ interface Candidate {
   /** Why it cannot answer the request, as a sentence; null: it may. */
   readonly mismatch: string | null;
 }
+
+/** Starts a generation: of an engine, or of what stands in front of it. */
+export type Generate = Engine["generate"];
 
 type Batch = readonly GenerationEvent[];
 type FailedEnd = Extract<GenerationEnd, { readonly failure: GenerationFailure }>;

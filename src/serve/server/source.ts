@@ -1,4 +1,3 @@
-import type { Engine } from "../../wire/core/engine.ts";
 import { withoutOldest } from "../../wire/core/estimate-tokens.ts";
 import { isVisible } from "../../wire/core/events.ts";
 import type { GenerationEvent } from "../../wire/core/events.ts";
@@ -7,12 +6,10 @@ import type { GenerationObserver } from "../../wire/core/generation-observer.ts"
 import { Relay } from "../../wire/core/relay.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
 import { withFallbacks } from "./fallbacks.ts";
+import type { Generate } from "./fallbacks.ts";
 import type { ModelView, ServedModel } from "./model-directory.ts";
 
 type Batch = readonly GenerationEvent[];
-
-/** Starts a generation: of an engine, or of what stands in front of it. */
-export type Generate = Engine["generate"];
 
 export interface SourceOptions {
   readonly model: ServedModel;
