@@ -102,6 +102,10 @@ export function toAssistantMessage(choice: GeneratedChoice): AssistantMessage {
         const call = { type, id, name, arguments: written, ...(kind === "custom" && { kind }) };
         return [{ ...call, ...(namespace !== undefined && { namespace }) }];
       }
+      case "hosted-call":
+      case "hosted-result":
+      case "hosted-functions":
+      case "hosted-approval":
       case "item":
         return [];
     }

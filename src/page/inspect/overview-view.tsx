@@ -421,6 +421,14 @@ function Choice({ choice: { parts } }: { readonly choice: GeneratedChoice }): VN
             return <ReasoningView key={at} text={part.text} summary={part.summary} state={part.state} />;
           case "tool-call":
             return <CallView key={at} call={part} />;
+          case "hosted-call":
+            return <CallView key={at} call={part} />;
+          case "hosted-result":
+            return <JsonTree key={at} label={`The result of ${part.name}`} value={part.result} isSmall />;
+          case "hosted-functions":
+            return <JsonTree key={at} label={`The functions of ${part.tool}`} value={part.functions} isSmall />;
+          case "hosted-approval":
+            return <CallView key={at} call={part} />;
           case "item":
             return <JsonTree key={at} label="An item of the API" value={part.value} isSmall />;
         }

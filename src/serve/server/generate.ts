@@ -16,6 +16,8 @@ import { tokensToReserve } from "./keys/usage-lease.ts";
 import type { Mask } from "./mask.ts";
 import { resumeHeader } from "./exchange.ts";
 import type { HttpExchange } from "./exchange.ts";
+import { planHostedTools } from "./hosted/hosted-calls.ts";
+import { withHostedTools } from "./hosted/hosted-loop.ts";
 import { modelsOf } from "./model-directory.ts";
 import type { ServedModel } from "./model-directory.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
@@ -152,9 +154,12 @@ async function answer(
         log.warn({ req: requestId, before, after }, "the prompt was too long: its oldest messages were left out"),
     }),
   });
+  // A server of the same API runs its own tools.
+  const hosted = forwards?.includes(port.name) ? undefined : planHostedTools(ownRequest, service.hostedTools);
+  const start = hosted ? withHostedTools(source, { ...hosted, pauses: port.name === "messages" }) : source;
   const asksModel = read.generatesNothing !== true && prewarms(model, preparesOnly);
   const run: GenerationRun = {
-    start: asksModel ? () => source(ownRequest, own) : silent,
+    start: asksModel ? () => start(ownRequest, own) : silent,
     observers: [
       ...(preparesOnly ? [(events: EventBatch) => withoutContent(events, preparesOnly)] : []),
       ...observersOf(own, reply, service),

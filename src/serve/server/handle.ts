@@ -3,6 +3,7 @@ import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
 import { isObject } from "../../wire/core/json.ts";
 import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../../wire/apis/failures.ts";
 import { requestId } from "../../wire/apis/ids.ts";
+import { runsHosted } from "./hosted/hosted-calls.ts";
 import { azurePath, plainPath, requestedProfile } from "./exchange.ts";
 import type { HttpExchange } from "./exchange.ts";
 import { modelNotServed, modelsOf } from "./model-directory.ts";
@@ -197,6 +198,7 @@ function findModel(reply: Reply, service: Service): Promise<void> | void {
       header,
       turnSeal: turnSeal(service.turnKey, reply.client?.owner ?? ""),
       standsFor: named?.from.settings.standsFor,
+      runs: runsHosted(service.hostedTools),
     },
     reply,
     service,

@@ -65,7 +65,7 @@ export interface NamedRequest {
   readonly name: string | undefined;
 }
 
-export type BodyOptions = Required<Omit<ReadOptions, "standsFor">> & Pick<ReadOptions, "standsFor">;
+export type BodyOptions = Required<Omit<ReadOptions, "standsFor" | "runs">> & Pick<ReadOptions, "standsFor" | "runs">;
 
 /** One request and its answer: what the stages have found out so far, and the headers that every answer has. Sends one answer only. */
 export class Reply {

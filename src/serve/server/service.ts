@@ -1,5 +1,6 @@
 import type { Profile } from "../../wire/apis/profile.ts";
 import type { EngineHealth, UpstreamUrl } from "../../wire/core/engine.ts";
+import type { HostedToolExecutors } from "../../wire/core/hosted-tool.ts";
 import type { Limiter } from "../kv/limits.ts";
 import type { Store, StoreLimits } from "../kv/store.ts";
 import type { AdminAccess } from "./admin/admin-access.ts";
@@ -74,6 +75,8 @@ export interface Service {
   readonly processes?: Processes;
   /** Counts the usage of clients with limits. */
   limiter: Limiter;
+  /** What runs hosted tools; absent: nothing is configured. */
+  hostedTools?: HostedToolExecutors | undefined;
   /** Absent if metrics are off. */
   metrics?: Metrics;
   /** Absent if requests are not inspected. */

@@ -1,6 +1,7 @@
 import type { Generation } from "../core/accumulate.ts";
 import type { ModelInfo } from "../core/engine.ts";
 import type { GenerationEvent } from "../core/events.ts";
+import type { HostedTool } from "../core/hosted-tool.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import type { Steps } from "../core/steps.ts";
 import type { Profile } from "./profile.ts";
@@ -75,6 +76,11 @@ export interface ReadOptions {
   readonly turnSeal?: TurnSeal;
   /** The vendor's model whose refusals the model has, too (`standsFor`). */
   readonly standsFor?: string | undefined;
+  /**
+   * Whether the server runs a hosted tool. Throws `FailureError` for a tool that it refuses. Absent: hosted tools are left out. Not called
+   * for a request that is forwarded.
+   */
+  readonly runs?: ((tool: HostedTool) => boolean) | undefined;
   /** The request's headers, for APIs that check them. */
   readonly header?: HeaderReader;
 }

@@ -6,12 +6,16 @@ import type {
   FinishReason,
   GenerationEnd,
   GenerationEvent,
+  HostedApprovalEvent,
+  HostedFunctionsEvent,
+  HostedResultEvent,
   PromptEvent,
   SourceIdentity,
   Timings,
   TokenLogprob,
   Usage,
 } from "./events.ts";
+import type { HostedCallIdentity } from "./hosted-tool.ts";
 import type { CallState, ReasoningState } from "./turn-state.ts";
 
 /** A whole generation, accumulated from its events. Answers without a stream are written from it. */
@@ -48,9 +52,29 @@ export interface GeneratedFinish {
   readonly reason: FinishReason;
   readonly stop?: string;
   readonly limit?: "max-tokens" | "context" | "loop";
+  readonly paused?: true;
 }
 
-export type GeneratedPart = GeneratedText | GeneratedRefusal | GeneratedReasoning | GeneratedCallPart | GeneratedItem;
+export type GeneratedPart =
+  | GeneratedText
+  | GeneratedRefusal
+  | GeneratedReasoning
+  | GeneratedCallPart
+  | GeneratedHostedCall
+  | HostedResultEvent
+  | HostedFunctionsEvent
+  | HostedApprovalEvent
+  | GeneratedItem;
+
+/** A call of a hosted tool. Its result is a part of its own. */
+export interface GeneratedHostedCall extends HostedCallIdentity {
+  readonly type: "hosted-call";
+  readonly arguments: string;
+  readonly approvalId?: string;
+  /** The result; absent: the answer ended before it. */
+  readonly result?: HostedResultEvent;
+  readonly native?: DialectJson;
+}
 
 export interface GeneratedText {
   readonly type: "text";
@@ -174,12 +198,35 @@ export class Accumulator {
         if (event.state) call.state = withValue(call.state, event.state);
         break;
       }
+      case "hosted-call-start": {
+        const { type: _, choice: number, ...call } = event;
+        const choice = this.#choice(number);
+        const growing: GrowingHostedCall = { ...call, type: "hosted-call", arguments: [] };
+        choice.open = null;
+        choice.hosted.set(event.id, growing);
+        choice.parts.push(growing);
+        break;
+      }
+      case "hosted-call-delta":
+        this.#choice(event.choice).hosted.get(event.id)?.arguments.push(event.arguments);
+        break;
+      case "hosted-result": {
+        const call = this.#choice(event.choice).hosted.get(event.id);
+        if (call) call.result = event;
+        this.#whole(event);
+        break;
+      }
+      case "hosted-functions":
+      case "hosted-approval":
+        this.#whole(event);
+        break;
       case "finish": {
-        const { reason, stop, limit } = event;
+        const { reason, stop, limit, paused } = event;
         this.#choice(event.choice).finish = {
           reason,
           ...(stop !== undefined && { stop }),
           ...(limit !== undefined && { limit }),
+          ...(paused && { paused }),
         };
         break;
       }
@@ -208,9 +255,17 @@ export class Accumulator {
     }
   }
 
+  /** Adds a part that comes as one event. */
+  #whole(part: HostedResultEvent | HostedFunctionsEvent | HostedApprovalEvent): void {
+    const choice = this.#choice(part.choice);
+    choice.open = null;
+    choice.parts.push(part);
+  }
+
   #choice(number: number): GrowingChoice {
     let choice = this.#choices.get(number);
-    if (!choice) this.#choices.set(number, (choice = { parts: [], open: null, calls: [], finish: null }));
+    if (!choice)
+      this.#choices.set(number, (choice = { parts: [], open: null, calls: [], hosted: new Map(), finish: null }));
     return choice;
   }
 
@@ -253,10 +308,20 @@ export function accumulate(events: Iterable<GenerationEvent>): Generation {
 }
 
 interface GrowingChoice {
-  readonly parts: (GrowingPart | GrowingCall | GeneratedItem)[];
+  readonly parts: (
+    | GrowingPart
+    | GrowingCall
+    | GrowingHostedCall
+    | HostedResultEvent
+    | HostedFunctionsEvent
+    | HostedApprovalEvent
+    | GeneratedItem
+  )[];
   /** Deltas of its kind are appended to this part. */
   open: GrowingPart | null;
   readonly calls: GrowingCall[];
+  /** By id. */
+  readonly hosted: Map<string, GrowingHostedCall>;
   tokens?: number[];
   finish: GeneratedFinish | null;
 }
@@ -273,6 +338,11 @@ interface GrowingPart {
   logprobs: TokenLogprob[] | null;
   state?: ReasoningState;
 }
+
+type GrowingHostedCall = Omit<GeneratedHostedCall, "arguments" | "result"> & {
+  readonly arguments: string[];
+  result?: HostedResultEvent;
+};
 
 interface GrowingCall {
   readonly type: "tool-call";
@@ -334,7 +404,13 @@ function wholeChoice(choice: number, { parts: grown, tokens, finish }: GrowingCh
   for (const part of grown) {
     switch (part.type) {
       case "item":
+      case "hosted-result":
+      case "hosted-functions":
+      case "hosted-approval":
         parts.push(part);
+        break;
+      case "hosted-call":
+        parts.push({ ...part, arguments: part.arguments.join("") });
         break;
       case "tool-call": {
         const call = wholeCall(part);

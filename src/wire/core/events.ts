@@ -1,3 +1,4 @@
+import type { HostedCallIdentity, HostedFailure, HostedFunction, HostedResult } from "./hosted-tool.ts";
 import type { JsonMistake } from "./json-mistake.ts";
 import type { CallState, ReasoningState } from "./turn-state.ts";
 
@@ -24,6 +25,12 @@ export type GenerationEvent =
   | ToolCallStartEvent
   | ToolCallDeltaEvent
   | ToolCallEndEvent
+  | HostedFunctionsEvent
+  | HostedCallStartEvent
+  | HostedCallDeltaEvent
+  | HostedCallEndEvent
+  | HostedResultEvent
+  | HostedApprovalEvent
   | MarkupEvent
   | FinishEvent
   | TokensEvent
@@ -170,6 +177,62 @@ export interface ToolCallEndEvent {
   readonly state?: CallState;
 }
 
+/** The functions of an MCP server, as the model is offered them. */
+export interface HostedFunctionsEvent {
+  readonly type: "hosted-functions";
+  readonly choice: number;
+  readonly id: string;
+  /** The label of the server. */
+  readonly tool: string;
+  readonly functions: readonly HostedFunction[] | HostedFailure;
+  /** The item of the source's API. */
+  readonly native?: DialectJson;
+}
+
+/**
+ * Begins a call of a hosted tool (`HostedTool`), which runs before the answer continues. Its deltas and its end follow directly, its result
+ * at any time after them.
+ */
+export interface HostedCallStartEvent extends HostedCallIdentity {
+  readonly type: "hosted-call-start";
+  readonly choice: number;
+  /** The client's approval of the call. */
+  readonly approvalId?: string;
+  /** The beginning of the call in the source's API. */
+  readonly native?: DialectJson;
+}
+
+export interface HostedCallDeltaEvent {
+  readonly type: "hosted-call-delta";
+  readonly choice: number;
+  readonly id: string;
+  /** A further chunk of the arguments' JSON text. */
+  readonly arguments: string;
+}
+
+/** The arguments are complete: the tool runs. */
+export interface HostedCallEndEvent {
+  readonly type: "hosted-call-end";
+  readonly choice: number;
+  readonly id: string;
+}
+
+export interface HostedResultEvent extends HostedCallIdentity {
+  readonly type: "hosted-result";
+  readonly choice: number;
+  readonly result: HostedResult;
+  /** The result in the source's API: the block of the result in Messages, the whole item of the call in Responses. */
+  readonly native?: DialectJson;
+}
+
+/** A call that runs when the client has approved it, in a later request. */
+export interface HostedApprovalEvent extends HostedCallIdentity {
+  readonly type: "hosted-approval";
+  readonly choice: number;
+  readonly arguments: string;
+  readonly native?: DialectJson;
+}
+
 /**
  * Text of the model that is not part of the answer: markers, stripped special tokens, trimmed white space, the text of a call. Only
  * emitted when raw text is traced; writers ignore it. The texts of text and reasoning deltas and the `raw` of these events, in order, are
@@ -193,6 +256,8 @@ export interface FinishEvent {
   readonly reason: FinishReason;
   /** The stop string of the request (or the text of its stop token) that ended the choice. */
   readonly stop?: string;
+  /** The answer may go on: the client sends it back, and its hosted calls without a result run. */
+  readonly paused?: true;
   /** With reason "length": the request's limit, a full context, or a text that repeats itself (`LoopGuard`). Absent: unknown. */
   readonly limit?: "max-tokens" | "context" | "loop";
 }

@@ -15,8 +15,8 @@ export interface HostedToolExecutor {
   readonly maxCalls: number;
 
   /**
-   * Returns the functions by which a model calls the tool: those of an MCP server that the client allows, or one `web_search(query)`. Their
-   * names are the executor's own; the caller gives them other names for the model if two tools of a request have the same. Does not reject.
+   * Returns the functions by which a model calls the tool: those of an MCP server that the client allows; one for all other kinds, such as
+   * `web_search(query)`. The model knows them by `modelName`. Does not reject.
    */
   functions(tool: HostedTool, signal: AbortSignal): Promise<readonly HostedFunction[] | HostedFailure>;
 
@@ -120,6 +120,17 @@ export interface HostedFunction {
   readonly readOnly?: boolean;
   /** The annotations of an MCP server, unchanged. */
   readonly annotations?: Readonly<Record<string, unknown>>;
+}
+
+/** What identifies a call of a hosted tool. */
+export interface HostedCallIdentity {
+  /** Unique among the hosted calls of the answer. */
+  readonly id: string;
+  readonly kind: HostedToolKind;
+  /** The client's name of the tool: `web_search`, the label of an MCP server. */
+  readonly tool: string;
+  /** The name of the function. */
+  readonly name: string;
 }
 
 /** One call of a function of a hosted tool. */
@@ -241,3 +252,12 @@ export type HostedFailureCode =
   | "unsupported-content-type"
   | "timeout"
   | "protocol-error";
+
+/**
+ * Returns the name by which the model knows a function. A conversation contains only this name, so it depends on nothing else in the
+ * request.
+ */
+export function modelName({ kind, tool, name }: Pick<HostedCallIdentity, "kind" | "tool" | "name">): string {
+  if (kind === "mcp") return `mcp__${tool}__${name}`;
+  return kind === "other" ? name : kind;
+}

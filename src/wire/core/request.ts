@@ -158,6 +158,8 @@ export interface AnswerLimits {
   /** The minimum number of tokens. */
   readonly minTokens?: number;
   readonly ignoreEos?: boolean;
+  /** The maximum number of calls of hosted tools. */
+  readonly maxToolCalls?: number;
   /** Stop strings. They are not part of the answer. */
   readonly stop?: readonly string[];
   readonly stopTokenIds?: readonly number[];

@@ -1,5 +1,6 @@
 import type { GeneratedChoice, GeneratedPart } from "../../../wire/core/accumulate.ts";
 import type { FinishReason } from "../../../wire/core/events.ts";
+import { resultContent, resultText } from "../../../wire/core/hosted-result.ts";
 import type { AssistantPart, Content, ContentPart, Message } from "../../../wire/core/message.ts";
 import type { GenerationRequest } from "../../../wire/core/request.ts";
 
@@ -84,6 +85,12 @@ function generatedPart(part: GeneratedPart): TracedPart[] {
       return [{ type: "reasoning", content: part.text === "" ? part.summary.join("\n\n") : part.text }];
     case "tool-call":
       return [callPart(part)];
+    case "hosted-call":
+      return [callPart(part)];
+    case "hosted-result":
+      return [{ type: "tool_call_response", id: part.id, response: resultText(resultContent(part.result)) }];
+    case "hosted-functions":
+    case "hosted-approval":
     case "item":
       return [];
   }

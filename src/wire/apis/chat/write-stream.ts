@@ -158,6 +158,12 @@ export class ChatStreamWriter implements StreamWriter {
       case "tool-call-end":
         return this.#callEnd(state, event);
       case "annotation":
+      case "hosted-functions":
+      case "hosted-call-start":
+      case "hosted-call-delta":
+      case "hosted-call-end":
+      case "hosted-result":
+      case "hosted-approval":
       case "markup":
         return "";
     }

@@ -1,6 +1,9 @@
 import { assistantCalls, assistantContent, assistantParts } from "../../core/message.ts";
 import { invalidRequest } from "../../core/failure.ts";
+import { isFailed, resultContent } from "../../core/hosted-result.ts";
+import { modelName } from "../../core/hosted-tool.ts";
 import { isLong, joinChunks, jsonChunks } from "../../core/json-chunks.ts";
+import { isObject, scalarText } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type {
   AssistantMessage,
@@ -22,6 +25,7 @@ import { BodyCounter } from "../body-counter.ts";
 import { withMark } from "../request/cache-mark.ts";
 import { refuseOrWarn } from "../request/vendor-rules.ts";
 import type { Profile } from "../profile.ts";
+import { isHostedResult, isHostedUse, readHostedResult, readHostedUse } from "./hosted-blocks.ts";
 import { refusal } from "./request-issue.ts";
 import { strictVersion } from "./request-schema.ts";
 import type {
@@ -264,7 +268,7 @@ export function promptSystem(system: MessageRequest["system"] = ""): Content {
 function* neutralMessages(message: MessageParam, path: string, reading: Reading): Steps<readonly Message[]> {
   const { role, content = [] } = message;
   const { names, omitted, pace } = reading;
-  if (role === "assistant") return [yield* assistantMessage(content, path, reading)];
+  if (role === "assistant") return yield* assistantMessages(content, path, reading);
   if (typeof content === "string") return [{ role, content, path }];
   const messages: Message[] = [];
   let parts: ContentPart[] = [];
@@ -308,7 +312,7 @@ function toolMessage(block: ToolResultBlockParam, path: string, names: ReadonlyM
   const name = names.get(toolCallId);
   const result: ToolMessage = {
     role: "tool",
-    content: typeof content === "string" ? content : resultContent(content ?? []),
+    content: typeof content === "string" ? content : blocksContent(content ?? []),
     toolCallId,
     ...(name !== undefined && { name }),
     ...(isError === true && { isError }),
@@ -317,7 +321,7 @@ function toolMessage(block: ToolResultBlockParam, path: string, names: ReadonlyM
   return withMark(result, block);
 }
 
-function resultContent(blocks: readonly ResultBlockParam[]): Content {
+function blocksContent(blocks: readonly ResultBlockParam[]): Content {
   const parts = blocks.filter((block) => block.type !== "text" || block.text !== "").map(contentPart);
   return parts.length === 0 ? "" : parts;
 }
@@ -374,16 +378,52 @@ function joinedText(content: string | readonly (TextBlockParam | ImageBlockParam
   return content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n");
 }
 
-function* assistantMessage(
+/**
+ * Returns a message of the assistant, and where it has calls that ran on the server, their results as messages of their own, each followed
+ * by what the model said next.
+ */
+function* assistantMessages(
   content: string | readonly ContentBlockParam[],
   path: string,
   reading: Reading,
-): Steps<AssistantMessage> {
+): Steps<readonly Message[]> {
   const { names, pace } = reading;
-  if (typeof content === "string") return { role: "assistant", content, path };
-  const parts: AssistantPart[] = [];
+  if (typeof content === "string") return [{ role: "assistant", content, path }];
+  const messages: Message[] = [];
+  let parts: AssistantPart[] = [];
+  let results: ToolMessage[] = [];
+  /** The server's calls without a result, by their ids. */
+  const open = new Map<string, string>();
+  const endRound = (): void => {
+    messages.push({ role: "assistant", content: assistantContent(parts), path }, ...results);
+    parts = [];
+    results = [];
+  };
   for (const block of content) {
-    if (block.type === "tool_use") {
+    const server: JsonObject | undefined =
+      block.type === "tool_use" || block.type === "text" ? undefined : { ...block };
+    const hosted = server && isHostedUse(server) ? readHostedUse(server) : undefined;
+    const isResult = server !== undefined && isHostedResult(server);
+    if (isResult) {
+      const id = scalarText(server["tool_use_id"]);
+      const name = open.get(id);
+      open.delete(id);
+      if (name === undefined) reading.omitted.add(block.type);
+      else {
+        const result = readHostedResult(server, reading.seal, reading.counter);
+        const failed = isFailed(result) && { isError: true };
+        results.push({ role: "tool", content: resultContent(result), toolCallId: id, name, ...failed, path });
+      }
+    } else if (results.length > 0 && open.size === 0) endRound();
+    if (hosted && hosted.kind !== "other") {
+      const input = server?.["input"];
+      const name = modelName(hosted);
+      open.set(hosted.id, name);
+      const text = yield* argumentsOf(isObject(input) ? input : {}, path);
+      parts.push({ type: "tool-call", id: hosted.id, name, arguments: text });
+    } else if (hosted) reading.omitted.add(block.type);
+    else if (isResult) continue;
+    else if (block.type === "tool_use") {
       const state = reading.callStates.get(block.id);
       // A later call may have the same id.
       if (state) reading.callStates.delete(block.id);
@@ -395,7 +435,10 @@ function* assistantMessage(
     }
     if (pace.endsStep()) yield;
   }
-  return { role: "assistant", content: assistantContent(parts), path };
+  // A call of an answer that was paused runs when the answer continues.
+  if (parts.length > 0 || messages.length === 0) endRound();
+  else for (const result of results) messages.push(result);
+  return messages;
 }
 
 function* callPart(block: ToolUseBlockParam, path: string): Steps<ToolCallPart> {

@@ -22,6 +22,11 @@ export function serverToolUseId(random: () => number): string {
   return `srvtoolu_01${random128(random)}`;
 }
 
+/** Returns `mcptoolu_01…`, the id of a call to an MCP server. */
+export function mcpToolUseId(random: () => number): string {
+  return `mcptoolu_01${random128(random)}`;
+}
+
 function random128(random: () => number): string {
   let value = 0n;
   for (let i = 0; i < 4; i++) value = (value << 32n) | BigInt(bits(32, random));

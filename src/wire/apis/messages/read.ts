@@ -7,6 +7,8 @@ import type { AnswerReaderOptions } from "../source-port.ts";
 import { AnswerReader } from "../tolerant/answer-reader.ts";
 import { distinctId, JsonProgress } from "../tolerant/call-assembler.ts";
 import { badAnswer, failureOfText, readFailure } from "../tolerant/read-failure.ts";
+import type { HostedCallIdentity } from "../../core/hosted-tool.ts";
+import { isHostedResult, isHostedUse, readHostedResult, readHostedUse } from "./hosted-blocks.ts";
 import { nativeCall, nativeMessage, nativeUsage } from "./native-members.ts";
 import {
   blockList,
@@ -80,7 +82,7 @@ const emptyThinking = { type: "thinking", thinking: "", signature: "" };
  * the new block waits. The end of the message is held until `message_stop` or the end of the input, because some servers send it in
  * several events.
  *
- * What only this API has becomes `extra` events of its dialect: blocks of Anthropic's own tools, members of usage, context management.
+ * What only this API has becomes `extra` events of its dialect: blocks of other kinds, members of usage, context management.
  */
 export class MessageReader extends AnswerReader {
   /** Events of this API have names. */
@@ -107,6 +109,8 @@ export class MessageReader extends AnswerReader {
   /** The events of a message's start, until something else comes: an error before that has a status of its own. */
   #opening: GenerationEvent[] | null = [];
   #calls = 0;
+  /** The calls that the source's server has run, by their ids. */
+  readonly #hosted = new Map<string, HostedCallIdentity>();
 
   constructor(options: AnswerReaderOptions) {
     super(options.frameLimit);
@@ -474,6 +478,10 @@ export class MessageReader extends AnswerReader {
       const [id, name] = [scalarText(value["id"]), scalarText(value["name"])];
       const native = nativeCall(value);
       this.out.push({ type: "tool-call-start", choice: 0, index: call, id, name, ...(native && { native }) });
+    } else if (isHostedUse(value)) {
+      const hosted = readHostedUse(value);
+      this.#hosted.set(hosted.id, hosted);
+      this.out.push({ type: "hosted-call-start", choice: 0, ...hosted, native: { dialect: "messages", value } });
     }
     // Only a whole block starts with citations.
     if (Array.isArray(value["citations"]))
@@ -499,6 +507,8 @@ export class MessageReader extends AnswerReader {
     } else if (type === "input_json_delta" && typeof json === "string" && json !== "") {
       block.input.push(json);
       if (block.call >= 0) this.out.push({ type: "tool-call-delta", choice: 0, index: block.call, arguments: json });
+      else if (isHostedUse(block.value))
+        this.out.push({ type: "hosted-call-delta", choice: 0, id: scalarText(block.value["id"]), arguments: json });
     }
   }
 
@@ -532,12 +542,28 @@ export class MessageReader extends AnswerReader {
       case "tool_use":
         this.#applyCallEnd(block);
         break;
+      case "server_tool_use":
+      case "mcp_tool_use":
+        this.out.push({ type: "hosted-call-end", choice: 0, id: scalarText(value["id"]) });
+        break;
       default: {
+        if (isHostedResult(value)) {
+          this.#applyResult(value);
+          break;
+        }
         const members = value["input"] === undefined ? {} : { input: objectIn(input.join("")) ?? {} };
         const item = { ...value, ...(type === "compaction" ? compaction : members) };
         this.out.push({ type: "extra", choice: 0, place: "item", dialect: "messages", value: item });
       }
     }
+  }
+
+  #applyResult(value: JsonObject): void {
+    const id = scalarText(value["tool_use_id"]);
+    const name = scalarText(value["type"]).replace(/_tool_result$/, "");
+    const call = this.#hosted.get(id) ?? { id, kind: "other", tool: name, name };
+    const native = { dialect: "messages", value };
+    this.out.push({ type: "hosted-result", choice: 0, ...call, result: readHostedResult(value), native });
   }
 
   #applyCallEnd({ call, input }: OpenBlock): void {

@@ -9,6 +9,8 @@ import { withMark } from "../request/cache-mark.ts";
 import { unknownType } from "../request/check-schema.ts";
 import { refuseOrWarn } from "../request/vendor-rules.ts";
 import { readClientTool } from "./client-tools.ts";
+import { modelName } from "../../core/hosted-tool.ts";
+import type { HostedTool } from "../../core/hosted-tool.ts";
 import { readHostedTools } from "./hosted-tools.ts";
 import { refusal } from "./request-issue.ts";
 import { definedTool, isCustomTool, requiredBetas } from "./request-schema.ts";
@@ -29,6 +31,7 @@ interface Options {
   readonly forwards: boolean;
   readonly features: ApiFeatures;
   readonly warnings: string[];
+  readonly runs?: ((tool: HostedTool) => boolean) | undefined;
 }
 
 /** Anthropic's tools that the client runs, and whose schemas are not known here (client-tools.ts has those that are). */
@@ -56,7 +59,7 @@ export function* readMessageTools(body: MessageRequest, options: Options): Steps
     const own = isCustomTool(tool) ? undefined : readClientTool(tool, path);
     if (own) tools.set(own.name, own);
     else if (!isCustomTool(tool)) {
-      warnOfVendorTool(tool, path, options);
+      checkVendorTool(tool, path, options);
       vendors.push({ tool, path });
     } else {
       // A tool that the conversation defines may replace an older one of its name.
@@ -69,7 +72,12 @@ export function* readMessageTools(body: MessageRequest, options: Options): Steps
     if (pace.endsStep()) yield;
   }
   const hostedTools = readHostedTools(vendors, body.mcp_servers, options.forwards);
-  const toolChoice = choiceOf(body, new Set(tools.keys()), options);
+  const hostedNames = new Map<string, string>();
+  for (const tool of options.forwards ? [] : hostedTools) {
+    if (options.runs?.(tool) === true) hostedNames.set(tool.name, modelName({ ...tool, tool: tool.name }));
+    else options.warnings.push(`${tool.path}: nothing here runs ${tool.type}`);
+  }
+  const toolChoice = choiceOf(body, new Set(tools.keys()), hostedNames, options);
   const deferred = new Set(listed.flatMap(({ tool }) => (tool.defer_loading === true ? [tool.name] : [])));
   const chosen = choice?.type === "tool" ? choice.name : undefined;
   const shown = [...tools.values()].filter(
@@ -79,8 +87,8 @@ export function* readMessageTools(body: MessageRequest, options: Options): Steps
   return {
     ...(shown.length > 0 && { tools: shown }),
     ...(hostedTools.length > 0 && { hostedTools }),
-    ...(shown.length > 0 && toolChoice && { toolChoice }),
-    ...(shown.length > 0 && !isParallel && { parallelToolCalls: false }),
+    ...(shown.length + hostedNames.size > 0 && toolChoice && { toolChoice }),
+    ...(shown.length + hostedNames.size > 0 && !isParallel && { parallelToolCalls: false }),
   };
 }
 
@@ -150,19 +158,18 @@ function customTool(tool: CustomTool, path: string): Tool {
   return withMark(own, tool);
 }
 
-function warnOfVendorTool({ type }: AnthropicTool, path: string, { forwards, warnings }: Options): void {
-  if (forwards) return;
-  if (clientTypes.test(type))
-    throw refusal(
-      `${path}.type`,
-      `'${type}' is a tool that only Anthropic's models know. Declare it as a custom tool, with its input_schema`,
-    );
-  warnings.push(`${path}: there is no server here that runs ${type}; the answer is made without it`);
+function checkVendorTool({ type }: AnthropicTool, path: string, { forwards }: Options): void {
+  if (forwards || !clientTypes.test(type)) return;
+  throw refusal(
+    `${path}.type`,
+    `'${type}' is a tool that only Anthropic's models know. Declare it as a custom tool, with its input_schema`,
+  );
 }
 
 function choiceOf(
   { tools = [], tool_choice: choice }: MessageRequest,
   names: ReadonlySet<string>,
+  hosted: ReadonlyMap<string, string>,
   options: Options,
 ): ToolChoice | undefined {
   if (!choice) return undefined;
@@ -176,6 +183,8 @@ function choiceOf(
   switch (choice.type) {
     case "tool": {
       const { name } = choice;
+      const own = hosted.get(name);
+      if (own !== undefined) return { type: "named", name: own };
       if (!names.has(name) && !(options.forwards && tools.some((tool) => tool.name === name))) throw toolNotFound(name);
       return { type: "named", name };
     }

@@ -56,7 +56,15 @@ export function* messageRequestInSteps(
   requestId: string,
   options: MessageReadOptions = {},
 ): Steps<ReadMessageRequest> {
-  const { profile = lean, forwards = false, header, countsTokens = false, turnSeal = openSeal, standsFor } = options;
+  const {
+    profile = lean,
+    forwards = false,
+    header,
+    countsTokens = false,
+    turnSeal = openSeal,
+    standsFor,
+    runs,
+  } = options;
   const warnings: string[] = [];
   const features = apiFeatures(header, options, warnings);
   if (!isObject(given)) throw refusal("body", "Input should be a valid dictionary");
@@ -75,7 +83,7 @@ export function* messageRequestInSteps(
   );
   const output = outputOf(checked);
   if (output && profile.judgesAsVendor) checkOutput(output);
-  const tools = yield* readMessageTools(checked, { profile, forwards, features, warnings });
+  const tools = yield* readMessageTools(checked, { profile, forwards, features, warnings, runs });
   const { messages, isPrefilled, sealed } = yield* readMessageParams(checked, warnings, turnSeal);
   const prompt: ChatPrompt = {
     kind: "chat",
@@ -115,7 +123,7 @@ export function* messageRequestInSteps(
   };
   const edits = forwards ? undefined : checked.context_management?.edits;
   // An upstream of this API searches by itself.
-  const searchesOnly = !forwards && onlySearchesTheWeb(request);
+  const searchesOnly = !forwards && onlySearchesTheWeb(request, runs);
   return { request, options: answer, warnings, ...(edits && { edits }), ...(searchesOnly && { searchesOnly }) };
 }
 

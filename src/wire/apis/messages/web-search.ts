@@ -1,7 +1,8 @@
 import { accumulate, type Generation } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import type { GenerationRequest } from "../../core/request.ts";
-import type { StreamWriter } from "../port.ts";
+import type { HostedTool } from "../../core/hosted-tool.ts";
+import type { ReadOptions, StreamWriter } from "../port.ts";
 import { serverToolUseId } from "./ids.ts";
 
 /** A query is as long as a question, not as a document. In characters. */
@@ -9,11 +10,12 @@ const maxQueryLength = 1000;
 const unavailable = "Web search is not available on this server.";
 
 /**
- * Whether all that a request offers its model is Anthropic's web search, as the WebSearch of Claude Code does, in a request of its own. Nothing
- * here searches the web, and a model that is asked to search without the tool invents what it finds.
+ * Whether all that a request offers its model is a web search that the server does not run, as the WebSearch of Claude Code does, in a
+ * request of its own. A model that is asked to search without the tool invents what it finds.
  */
-export function onlySearchesTheWeb({ tools, hostedTools = [] }: GenerationRequest): boolean {
-  return tools === undefined && hostedTools.length > 0 && hostedTools.every(({ type }) => type === "web_search");
+export function onlySearchesTheWeb({ tools, hostedTools = [] }: GenerationRequest, runs: ReadOptions["runs"]): boolean {
+  const isSearch = (tool: HostedTool): boolean => tool.kind === "web_search" && runs?.(tool) !== true;
+  return tools === undefined && hostedTools.length > 0 && hostedTools.every(isSearch);
 }
 
 /**

@@ -5,6 +5,9 @@ import type {
   FinishEvent,
   GenerationEnd,
   GenerationEvent,
+  HostedCallDeltaEvent,
+  HostedCallStartEvent,
+  HostedResultEvent,
   PartEndEvent,
   PartStartEvent,
   ReasoningDeltaEvent,
@@ -19,10 +22,12 @@ import type { JsonObject } from "../../core/json.ts";
 import { jsonString } from "../json-text.ts";
 import { inWireOrder, orderedMembers } from "../members.ts";
 import type { StreamWriter } from "../port.ts";
+import { openSeal } from "../turn-seal.ts";
 import type { ReasoningState } from "../../core/turn-state.ts";
 import type { Profile } from "../profile.ts";
 import { errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
+import { hostedResultBlock, HostedIds, HostedUsage, hostedUseBlock } from "./hosted-blocks.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import * as schema from "./schema.ts";
 import {
@@ -43,9 +48,12 @@ import {
 } from "./write.ts";
 import type { MessageContext } from "./write.ts";
 
+/** The beginning of the deltas of a call's input. */
+const inputDelta = '"delta":{"type":"input_json_delta","partial_json":';
+
 /** The block that is being written. */
 interface Block {
-  readonly kind: "text" | "refusal" | "thinking" | "call";
+  readonly kind: "text" | "refusal" | "thinking" | "call" | "hosted";
   readonly index: number;
   /** The id of the source's reasoning item. */
   readonly id: string | undefined;
@@ -85,6 +93,8 @@ export class MessageStreamWriter implements StreamWriter {
   /** The part that the source has opened, until its block is closed. */
   #part: PartStartEvent | null = null;
   #refused = false;
+  readonly #hostedIds: HostedIds;
+  readonly #hostedUsage = new HostedUsage();
   /** Events after a call, until the finish event shows that the answer is complete. */
   #held: (ChoiceEvent | ExtraEvent)[] = [];
   #heldCharacters = 0;
@@ -93,6 +103,7 @@ export class MessageStreamWriter implements StreamWriter {
 
   constructor(context: MessageContext) {
     this.#context = context;
+    this.#hostedIds = new HostedIds(context.random);
   }
 
   write(events: readonly GenerationEvent[]): string {
@@ -119,6 +130,7 @@ export class MessageStreamWriter implements StreamWriter {
       case "refusal-delta":
       case "reasoning-delta":
       case "tool-call-delta":
+      case "hosted-call-delta":
         if (event.choice === 0) this.#characters += charactersOf(event);
         break;
       case "end":
@@ -173,6 +185,16 @@ export class MessageStreamWriter implements StreamWriter {
         return this.#callDelta(event);
       case "tool-call-end":
         return this.#callEnd(event);
+      case "hosted-call-start":
+        return this.#hostedStart(event);
+      case "hosted-call-delta":
+        return this.#callDelta(event);
+      case "hosted-call-end":
+        return this.#block?.kind === "hosted" ? this.#closeBlock() : "";
+      case "hosted-result":
+        return this.#hostedResult(event);
+      case "hosted-functions":
+      case "hosted-approval":
       case "markup":
       case "tokens":
         return "";
@@ -246,14 +268,27 @@ export class MessageStreamWriter implements StreamWriter {
       ? JSON.stringify(callMembers(event.native)).slice(1, -1)
       : '"caller":{"type":"direct"}';
     const json = `{"type":"tool_use","id":"${id}","name":${jsonString(event.name)},"input":{},${members}}`;
-    const opening = this.#openBlock("call", json, '"delta":{"type":"input_json_delta","partial_json":');
+    const opening = this.#openBlock("call", json, inputDelta);
     // The first delta of every recorded call is empty.
     return carrier + (this.#block ? opening + this.#delta(this.#block, '""') : opening);
   }
 
-  #callDelta({ arguments: text }: ToolCallDeltaEvent): string {
+  #hostedStart(event: HostedCallStartEvent): string {
+    const block = hostedUseBlock(event, {}, this.#hostedIds);
+    if (!block) return "";
+    const opening = this.#openBlock("hosted", JSON.stringify(block), inputDelta);
+    return this.#block ? opening + this.#delta(this.#block, '""') : opening;
+  }
+
+  #hostedResult(event: HostedResultEvent): string {
+    this.#hostedUsage.add(event);
+    const block = hostedResultBlock(event, this.#hostedIds, this.#context.turnSeal ?? openSeal);
+    return block ? this.#wholeBlock(block) : "";
+  }
+
+  #callDelta({ arguments: text }: ToolCallDeltaEvent | HostedCallDeltaEvent): string {
     const block = this.#block;
-    if (text === "" || block?.kind !== "call") return "";
+    if (text === "" || (block?.kind !== "call" && block?.kind !== "hosted")) return "";
     if (block.empty === null) return this.#delta(block, jsonString(text));
     // Anthropic sends only the empty delta for an object without members.
     if (block.empty.push(text)) return "";
@@ -391,7 +426,9 @@ export class MessageStreamWriter implements StreamWriter {
     const start = this.#started ? "" : this.#messageStart();
     const ending = messageEnd(this.#finish, this.#refused, this.#native);
     const delta = JSON.stringify({ ...ending, container });
-    const usage = JSON.stringify(writeDeltaUsage(this.#knownUsage(), this.#native.usage, settings));
+    const usage = JSON.stringify(
+      writeDeltaUsage(this.#knownUsage(), { ...this.#hostedUsage.members, ...this.#native.usage }, settings),
+    );
     const managed = management === undefined ? "" : `,"context_management":${JSON.stringify(management)}`;
     const last = this.#eventText("message_delta", `"delta":${delta},"usage":${usage}${managed}`);
     return start + this.#closeBlock() + last + this.#eventText("message_stop", "");
@@ -427,7 +464,7 @@ class EmptyArguments {
 const maxEmpty = 1024;
 
 function charactersOf(event: ChoiceEvent | ExtraEvent): number {
-  if (event.type === "tool-call-delta") return event.arguments.length;
+  if (event.type === "tool-call-delta" || event.type === "hosted-call-delta") return event.arguments.length;
   return "text" in event ? event.text.length : 1;
 }
 

@@ -18,6 +18,7 @@ import type { Profile } from "../profile.ts";
 import type { MessageDiagnosis } from "./diagnosis.ts";
 import { messageForms } from "./form.ts";
 import { ownId } from "../ids.ts";
+import { hostedResultBlock, HostedIds, HostedUsage, hostedUseBlock } from "./hosted-blocks.ts";
 import { toolUseId } from "./ids.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import type { NativeMembers } from "./native-members.ts";
@@ -57,15 +58,19 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
   const choice = choices.find(({ choice }) => choice === 0);
   let native = noNativeMembers;
   for (const extra of extras) native = withNativeMembers(native, extra);
+  const hosted = new HostedUsage();
+  for (const part of choice?.parts ?? []) if (part.type === "hosted-result") hosted.add(part);
+  const ids = new HostedIds(context.random);
+  const usages = { ...hosted.members, ...native.usage };
   const counted = usage ?? estimatedUsage(context.options, charactersOf(choice));
   const head = messageHead(context, source);
   const message = {
     ...unsetMembers(schema.message, context.profile),
     ...head,
     ...diagnosticsMember(context.options, head.id, usage),
-    content: (choice?.parts ?? []).flatMap((part) => blocksOf(part, context)),
+    content: (choice?.parts ?? []).flatMap((part) => blocksOf(part, ids, context)),
     ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
-    usage: writeUsage(reportedUsage(counted, { native, options: context.options }), native.usage, context.settings),
+    usage: writeUsage(reportedUsage(counted, { native, options: context.options }), usages, context.settings),
     ...managedContext(context.options),
     ...native.message,
   };
@@ -100,8 +105,8 @@ function charactersOf(choice: GeneratedChoice | undefined): number {
   return toolCalls.reduce((sum, { arguments: args }) => sum + args.length, characters);
 }
 
-function blocksOf(part: GeneratedPart, context: MessageContext): readonly JsonObject[] {
-  if (part.type !== "tool-call") return [blockOf(part, context)].filter((block) => block !== undefined);
+function blocksOf(part: GeneratedPart, ids: HostedIds, context: MessageContext): readonly JsonObject[] {
+  if (part.type !== "tool-call") return [blockOf(part, ids, context)].filter((block) => block !== undefined);
   const id = writtenCallId(part.id, context);
   const call = {
     type: "tool_use",
@@ -114,7 +119,11 @@ function blocksOf(part: GeneratedPart, context: MessageContext): readonly JsonOb
   return part.state && isCarried ? [redactedBlock({ state: part.state, callId: id }, context), call] : [call];
 }
 
-function blockOf(part: Exclude<GeneratedPart, GeneratedCallPart>, context: MessageContext): JsonObject | undefined {
+function blockOf(
+  part: Exclude<GeneratedPart, GeneratedCallPart>,
+  ids: HostedIds,
+  context: MessageContext,
+): JsonObject | undefined {
   switch (part.type) {
     case "text": {
       const citations = part.annotations.flatMap((annotation) => citationOf(annotation) ?? []);
@@ -125,6 +134,13 @@ function blockOf(part: Exclude<GeneratedPart, GeneratedCallPart>, context: Messa
       return part.refusal === "" ? undefined : { type: "text", text: part.refusal };
     case "reasoning":
       return thinkingBlock(part, context);
+    case "hosted-call":
+      return hostedUseBlock(part, callInput(part.arguments), ids);
+    case "hosted-result":
+      return hostedResultBlock(part, ids, context.turnSeal ?? openSeal);
+    case "hosted-functions":
+    case "hosted-approval":
+      return undefined;
     case "item":
       return part.dialect === "messages" ? part.value : undefined;
   }
@@ -260,6 +276,7 @@ function stopReasonOf(finish: GeneratedFinish | null): string {
       return "refusal";
     case "stop":
     case undefined:
+      if (finish?.paused) return "pause_turn";
       return finish?.stop === undefined ? "end_turn" : "stop_sequence";
   }
 }

@@ -2,11 +2,21 @@ import type { Annotation, GenerationEvent, TokenLogprob } from "../../core/event
 import { isObject, nonEmpty } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { qualifiedName } from "../../core/custom-tool.ts";
+import type { HostedCallIdentity } from "../../core/hosted-tool.ts";
 import type { TextState } from "../../core/turn-state.ts";
 import type { AnswerReaderOptions } from "../source-port.ts";
 import { JsonProgress } from "../tolerant/call-assembler.ts";
 import { chatTokens } from "../tolerant/read-logprobs.ts";
 import type { RepairLog } from "../tolerant/repairs.ts";
+import {
+  codeBegin,
+  codeEnd,
+  isHostedItem,
+  readFunctions,
+  readHostedArguments,
+  readHostedCall,
+  readHostedResult,
+} from "./hosted-items.ts";
 import type { StreamedText } from "./schema.ts";
 
 /*
@@ -15,7 +25,7 @@ import type { StreamedText } from "./schema.ts";
  */
 
 /** What an item is in core events. "native": only Responses has such an item. */
-export type ItemKind = "message" | "reasoning" | "function" | "custom" | "native";
+export type ItemKind = "message" | "reasoning" | "function" | "custom" | "hosted" | "native";
 
 function kindOfItem(type: unknown): ItemKind {
   switch (type) {
@@ -27,7 +37,7 @@ function kindOfItem(type: unknown): ItemKind {
     case "custom_tool_call":
       return "custom";
     default:
-      return "native";
+      return isHostedItem(type) ? "hosted" : "native";
   }
 }
 
@@ -208,6 +218,10 @@ class AnswerItem {
   #earlyInput = "";
   #encrypted: string | undefined;
   #native: JsonObject | null = null;
+  /** The call that the source's server has run. */
+  #hosted: HostedCallIdentity | null = null;
+  /** Arguments of a hosted call have come. */
+  #hasArguments = false;
   /** The source says that the item was cut. */
   #isCut = false;
 
@@ -235,6 +249,7 @@ class AnswerItem {
     this.#phase = optionalString(raw["phase"]);
     if (this.kind === "reasoning") this.#beginReasoning();
     if (this.kind === "function" || this.kind === "custom") this.#beginCall(raw);
+    if (this.kind === "hosted") this.#beginHosted(raw);
   }
 
   partAdded(index: number, part: JsonObject): void {
@@ -295,9 +310,56 @@ class AnswerItem {
         else if (isObject(input)) this.#complete("input", 0, JSON.stringify(input));
         return;
       }
+      case "hosted":
+        return this.#wholeHosted(raw);
       case "native":
         this.#native = raw;
     }
+  }
+
+  /** A list of functions and a request for approval come whole. */
+  #beginHosted(raw: JsonObject): void {
+    const { type } = raw;
+    if (this.#hosted !== null || type === "mcp_list_tools" || type === "mcp_approval_request") return;
+    this.#hosted = readHostedCall(raw);
+    const native = this.#context.isWhole ? undefined : { native: { dialect: "responses", value: raw } };
+    this.#out.push({ type: "hosted-call-start", choice: 0, ...this.#hosted, ...native });
+  }
+
+  #wholeHosted(raw: JsonObject): void {
+    const native = { dialect: "responses", value: raw };
+    if (raw["type"] === "mcp_list_tools") {
+      this.#out.push({ type: "hosted-functions", choice: 0, ...readFunctions(raw), native });
+      return;
+    }
+    if (raw["type"] === "mcp_approval_request") {
+      const call = { ...readHostedCall(raw), arguments: readHostedArguments(raw) };
+      this.#out.push({ type: "hosted-approval", choice: 0, ...call, native });
+      return;
+    }
+    this.#beginHosted(raw);
+    if (this.#hosted === null) return;
+    const { id } = this.#hosted;
+    if (!this.#hasArguments)
+      this.#out.push({ type: "hosted-call-delta", choice: 0, id, arguments: readHostedArguments(raw) });
+    else if (raw["type"] === "code_interpreter_call")
+      this.#out.push({ type: "hosted-call-delta", choice: 0, id, arguments: codeEnd });
+    const call = { ...readHostedCall(raw), id };
+    this.#out.push(
+      { type: "hosted-call-end", choice: 0, id },
+      { type: "hosted-result", choice: 0, ...call, result: readHostedResult(raw), native },
+    );
+  }
+
+  /** `isCode`: the text is the code itself, not JSON. */
+  hostedInput(text: string, isCode: boolean): void {
+    if (this.#hosted === null || text === "") return;
+    const { id } = this.#hosted;
+    if (isCode && !this.#hasArguments)
+      this.#out.push({ type: "hosted-call-delta", choice: 0, id, arguments: codeBegin });
+    this.#hasArguments = true;
+    const json = isCode ? JSON.stringify(text).slice(1, -1) : text;
+    this.#out.push({ type: "hosted-call-delta", choice: 0, id, arguments: json });
   }
 
   /** Ends the item with what it has. */

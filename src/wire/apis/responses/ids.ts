@@ -17,6 +17,12 @@ export const idPrefixes = {
   computer_call: "cu_",
   computer_call_output: "cuo_",
   compaction: "cmp_",
+  web_search_call: "ws_",
+  file_search_call: "fs_",
+  code_interpreter_call: "ci_",
+  mcp_call: "mcp_",
+  mcp_list_tools: "mcpl_",
+  mcp_approval_request: "mcpr_",
 } as const;
 
 function timeDigits(time: number): string {

@@ -180,7 +180,7 @@ const own: readonly ResponsesParameter[] = [
   ),
   add(acceptedParameter, "image", "Images are never compressed; profile `exact` says so."),
   add(supportedParameter, "store", "With `false`, the response is not stored (docs/responses.md)."),
-  add(acceptedParameter, "max_tool_calls", "It counts tools that OpenAI runs."),
+  add(acceptedParameter, "max_tool_calls", "The maximum number of calls of hosted tools (docs/hosted-tools.md)."),
   add(acceptedParameter, "user", "It has no effect here."),
   acceptedParameter("client_metadata", {
     endpoints,

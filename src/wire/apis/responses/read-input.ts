@@ -22,9 +22,11 @@ import { invalidType, missingParameter, unsupportedEnumValue, valuePhrase } from
 import { anyObject } from "../request/shapes.ts";
 import type { SealedReasoning, TurnSeal } from "../turn-seal.ts";
 import { calledClientTool, clientToolResult } from "./client-tools.ts";
+import { hostedCallPart, isHostedItem, readContent } from "./hosted-items.ts";
 import { toolSearch } from "./items.ts";
 import { readDeclaration } from "./read-tools.ts";
 import {
+  approvalResponse,
   assistantMessage,
   clientItem,
   assistantContentParts,
@@ -184,8 +186,14 @@ interface KnownCall {
   readonly isCut?: boolean;
   /** The call of an async tool that has an output. */
   readonly isAnswered?: boolean;
+  /** The call of a hosted tool that waits for the client's approval. */
+  readonly waiting?: ToolCallPart;
+  readonly isApproved?: boolean;
   readonly state?: CallState;
 }
+
+/** The result of a call that the client has not approved. */
+const deniedCall = "The user has denied this call.";
 
 interface Skipped {
   /** Of the first item. */
@@ -387,10 +395,49 @@ class InputReader {
       const { call_id } = parsed(clientItem, { call_id: result.callId }, path);
       return this.#result(call_id, result.content, path);
     }
+    if (isHostedItem(type)) return this.#hosted(item, path);
+    if (type === "mcp_approval_response") return this.#approval(item, path);
     if (hostedItemTypes.some((hosted) => hosted === type))
       return this.#skip(path, `an item of type ${type} is left out: the tool is not run here`);
     if (this.#isStrict) throw unsupportedEnumValue(`${path}.type`, type, inputItemTypes);
     this.#skip(path, `an item of unknown type ${JSON.stringify(type)} is left out`);
+  }
+
+  /** A call that has run on the server, with its result. */
+  #hosted(item: JsonObject, path: string): void {
+    const { type, approval_request_id: approvalId, encrypted_content: encrypted } = item;
+    if (type === "mcp_list_tools") return;
+    const part = hostedCallPart(item);
+    // The model has not called anything yet while its call waits for the client's approval.
+    if (type === "mcp_approval_request") {
+      this.#calls.set(part.id, { ...this.#callOf(part.id), waiting: part });
+      return;
+    }
+    const kept = typeof encrypted === "string" ? this.#open(encrypted, path)?.text : undefined;
+    const content = readContent(item, kept);
+    if (content === undefined)
+      return this.#skip(path, `an item of type ${String(type)} without its results is left out`);
+    const isApproved = typeof approvalId === "string" && this.#callOf(approvalId)?.isApproved === true;
+    const id = isApproved ? approvalId : part.id;
+    if (!isApproved) {
+      this.#called(id, part.name);
+      this.#spoken(path, part);
+    }
+    this.#result(id, content, path);
+  }
+
+  /** An approved call runs before the model continues. */
+  #approval(item: JsonObject, path: string): void {
+    const { approval_request_id: id, approve, reason } = parsed(approvalResponse, item, path);
+    const call = this.#callOf(id)?.waiting;
+    if (!call) {
+      const message = `No approval request found for the approval response with approval_request_id ${id}.`;
+      throw invalidRequest(message, `${path}.approval_request_id`);
+    }
+    this.#called(id, call.name);
+    this.#calls.set(id, { ...this.#callOf(id), isApproved: approve });
+    this.#spoken(path, call);
+    if (!approve) this.#result(id, `${deniedCall}${reason ? ` ${reason}` : ""}`, path);
   }
 
   #message(item: JsonObject, path: string): void {

@@ -1,7 +1,9 @@
 import { withMark } from "../request/cache-mark.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { given, isObject, type JsonObject } from "../../core/json.ts";
+import { modelName } from "../../core/hosted-tool.ts";
 import type { HostedTool } from "../../core/hosted-tool.ts";
+import type { ReadOptions } from "../port.ts";
 import type { Tool, ToolChoice } from "../../core/message.ts";
 import { nameWithin, qualifiedName } from "../../core/custom-tool.ts";
 import { StepCounter, type Steps } from "../../core/steps.ts";
@@ -33,6 +35,8 @@ import {
 export interface DeclaredTools extends Pick<ResponseOptions, "asyncTools" | "grouped" | "searches" | "clientTools"> {
   readonly tools: readonly Tool[];
   readonly hosted: readonly HostedTool[];
+  /** Those that this server runs. */
+  readonly runnable: readonly HostedTool[];
   /** The tools as the response repeats them. */
   readonly echo: readonly JsonValue[];
 }
@@ -47,7 +51,7 @@ const workOfTool = 8;
  */
 export function* readResponseTools(
   list: readonly unknown[],
-  { strict, forwards }: { readonly strict: boolean; readonly forwards: boolean },
+  { strict, forwards, runs }: Pick<ReadOptions, "runs"> & { readonly strict: boolean; readonly forwards: boolean },
   found: readonly Tool[] = [],
 ): Steps<DeclaredTools> {
   const declared: Tool[] = [];
@@ -80,7 +84,8 @@ export function* readResponseTools(
   for (const { name, namespace } of tools) {
     if (namespace !== undefined) grouped.set(name, { namespace, name: nameWithin(namespace, name) });
   }
-  return { tools, hosted, echo, asyncTools, grouped, searches, clientTools };
+  const runnable = forwards || !runs ? [] : hosted.filter(runs);
+  return { tools, hosted, runnable, echo, asyncTools, grouped, searches, clientTools };
 }
 
 interface ToolDeclaration {
@@ -191,24 +196,25 @@ function readCustom(value: JsonObject, path: string): ReadTool {
 }
 
 /**
- * Reads the choice of tools, and checks it against the tools. A hosted tool cannot be forced: nothing here runs it. `forwards`: another
+ * Reads the choice of tools, and checks it against the tools. A hosted tool that nothing here runs cannot be forced. `forwards`: another
  * server judges that. Throws `FailureError`.
  */
 export function readToolChoice(
   value: unknown,
-  { tools, hosted }: Pick<DeclaredTools, "tools" | "hosted">,
+  { tools, hosted, runnable }: Pick<DeclaredTools, "tools" | "hosted" | "runnable">,
   forwards: boolean,
 ): ToolChoice | undefined {
   if (typeof value === "string") {
     if (value !== "none" && value !== "auto" && value !== "required") {
       throw unsupportedEnumValue("tool_choice", value, ["none", "auto", "required"]);
     }
-    if (value !== "required") return tools.length === 0 ? undefined : { type: value };
+    const hasTools = tools.length + runnable.length > 0;
+    if (value !== "required") return hasTools ? { type: value } : undefined;
     if (tools.length === 0 && hosted.length === 0) {
       throw invalidRequest("Tool choice 'required' must be specified with 'tools' parameter.", "tool_choice");
     }
-    if (tools.length === 0 && !forwards) throw unsupportedValue("tool_choice", "'required'");
-    return tools.length === 0 ? undefined : { type: value };
+    if (!hasTools && !forwards) throw unsupportedValue("tool_choice", "'required'");
+    return hasTools ? { type: value } : undefined;
   }
   if (!isObject(value)) throw invalidType("tool_choice", "one of a string or object", valuePhrase(value));
   const { type } = parsed(typed, value, "tool_choice");
@@ -216,21 +222,36 @@ export function readToolChoice(
   if (tools.some(({ name }) => name === type && isClientTool(type))) return { type: "named", name: type };
   if (type !== "allowed_tools") {
     if (forwards) return undefined;
+    const chosen = hostedName(value, runnable);
+    if (chosen !== undefined) return { type: "named", name: chosen };
+    if (type === "mcp" && runnable.some(({ name }) => name === value["server_label"])) return { type: "required" };
     throw unsupportedValue("tool_choice", `'${type}'`);
   }
   const choice = parsed(allowedToolsChoice, value, "tool_choice");
   const { mode } = choice;
+  const allowedHosted = choice.tools.flatMap((tool) => hostedName(tool, runnable) ?? []);
   const allowed = choice.tools
     .map((tool, index) => ({ tool, path: `tool_choice.tools[${index}]` }))
     .filter(({ tool, path }) => {
       const { type: own } = parsed(typed, tool, path);
       return isRunByClient(own) || tools.some(({ name }) => name === own && isClientTool(own));
     });
-  if (allowed.length === 0) {
+  if (allowed.length + allowedHosted.length === 0) {
     if (mode === "required" && !forwards) throw unsupportedValue("tool_choice", "'allowed_tools'");
     return { type: "none" };
   }
-  return { type: "allowed", mode, names: allowed.map(({ tool, path }) => chosenName(tool, path, tools)) };
+  const names = allowed.map(({ tool, path }) => chosenName(tool, path, tools));
+  return { type: "allowed", mode, names: [...names, ...allowedHosted] };
+}
+
+/** The name by which the model knows the hosted tool that a choice names: `{ type: "web_search" }`, or a function of an MCP server. */
+function hostedName(
+  { type, server_label: label, name }: JsonObject,
+  runnable: readonly HostedTool[],
+): string | undefined {
+  const tool = runnable.find((one) => (one.kind === "mcp" ? type === "mcp" && one.name === label : one.type === type));
+  if (tool?.kind === "mcp" && typeof name !== "string") return undefined;
+  return tool && modelName({ kind: tool.kind, tool: tool.name, name: typeof name === "string" ? name : tool.name });
 }
 
 function isRunByClient(type: string): boolean {

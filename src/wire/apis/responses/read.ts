@@ -124,6 +124,7 @@ export class ResponseReader extends AnswerReader {
     }
     const text = textOfEvent(name);
     if (text === undefined) return;
+    if (kind === "hosted") return item.hostedInput(stringIn(delta), text.member === "code");
     const index = indexIn(event, text.list);
     if (step === "delta") item.delta(text, index, stringIn(delta), logprobs);
     if (step === "done") item.wholeText(text, index, stringIn(event[text.member]), logprobs);
@@ -215,6 +216,7 @@ function kindOfEvent(type: string, { part }: JsonObject): ItemKind | null {
   if (/^reasoning(_text|_summary_text)?\.(delta|done)$/.test(name)) return "reasoning";
   if (name.startsWith("function_call_arguments.")) return "function";
   if (name.startsWith("custom_tool_call_input.")) return "custom";
+  if (/^(?:mcp_call_arguments|code_interpreter_call_code)\.delta$/.test(name)) return "hosted";
   if (!name.startsWith("content_part.")) return null;
   return isObject(part) && part["type"] === "reasoning_text" ? "reasoning" : "message";
 }

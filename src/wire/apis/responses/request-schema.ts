@@ -167,6 +167,8 @@ export const toolSearchOutput = z.object({
 });
 export const additionalTools = z.object({ type: z.literal("additional_tools"), tools: objects(anyObject()) });
 export const itemReference = z.object({ type: z.literal("item_reference"), id: text });
+/** The client's answer to an `mcp_approval_request`. */
+export const approvalResponse = z.object({ approval_request_id: text, approve: z.boolean(), reason: optionalText });
 export const inputCompaction = z.object({ type: z.literal("compaction"), encrypted_content: z.unknown().optional() });
 
 const reasoningEffort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).nullish();
@@ -432,6 +434,8 @@ export interface ResponseOptions {
   /** Reasoning items have `encrypted_content`, which clients give back. */
   readonly encryptsReasoning: boolean;
   readonly logprobs: boolean;
+  /** The members that the request asks for. */
+  readonly include?: readonly string[];
   /** The usage of the response is that of its engine, else 0. */
   readonly countsTokens: boolean;
   /** Estimates the tokens of the prompt, for an engine that does not count them. Absent: they are then 0. */

@@ -71,10 +71,10 @@ export function* responsesRequestInSteps(
   if (draft.instructions !== undefined) {
     messages.unshift({ role: "system", content: draft.instructions, path: "instructions" });
   }
-  const declared = yield* readResponseTools(draft.toolList ?? [], { strict, forwards }, found);
-  const { tools, hosted, asyncTools, grouped, searches, clientTools } = declared;
-  for (const { type } of hosted)
-    warnings.push(`tools: nothing here runs a tool of type ${JSON.stringify(type)}; it is left out`);
+  const declared = yield* readResponseTools(draft.toolList ?? [], { strict, forwards, runs: options.runs }, found);
+  const { tools, hosted, runnable, asyncTools, grouped, searches, clientTools } = declared;
+  for (const tool of hosted)
+    if (!runnable.includes(tool)) warnings.push(`tools: nothing here runs a tool of type ${JSON.stringify(tool.type)}`);
   const choice = draft.choice === undefined ? undefined : readToolChoice(draft.choice, declared, forwards);
   const { includeObfuscation } = completeRequestedAnswer(draft);
   const echo = echoOf(draft, declared);
@@ -89,17 +89,20 @@ export function* responsesRequestInSteps(
   const reasoning: ReasoningOptions = { ...request.reasoning, ...(summarizes && { show: "summary" }) };
   if (Object.keys(reasoning).length > 0) request.reasoning = reasoning;
   if (logprobs) request.logprobs = { top: draft.topLogprobs ?? 0 };
-  if (tools.length > 0) {
-    request.tools = tools;
+  if (tools.length > 0) request.tools = tools;
+  if (tools.length + runnable.length > 0) {
     if (choice) request.toolChoice = choice;
     if (draft.parallelToolCalls !== undefined) request.parallelToolCalls = draft.parallelToolCalls;
   }
   if (hosted.length > 0) request.hostedTools = hosted;
+  const { max_tool_calls: maxToolCalls } = draft.extra;
+  if (typeof maxToolCalls === "number") request.limits = { ...request.limits, maxToolCalls };
   const responseOptions: ResponseOptions = {
     echo,
     summarizes,
     encryptsReasoning: draft.include.includes("reasoning.encrypted_content"),
     logprobs,
+    include: draft.include,
     countsTokens: prepares !== "state",
     ...(prepares === undefined && { estimatePrompt: () => estimateTokens(request) }),
     ...(includeObfuscation !== undefined && { includeObfuscation }),

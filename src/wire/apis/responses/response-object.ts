@@ -53,7 +53,9 @@ export class ResponseObject {
   cacheDiagnostics: ((promptTokens: number | undefined) => CacheDiagnostics) | undefined;
   /** Returns the conversation as the `encrypted_content` of a compaction, if the response is one; called once it has its id. */
   compaction: (() => string) | undefined;
-  /** What the sources of reasoning and calls demand back, sealed, by the ids of the items. */
+  /** The searches of the web that have run here. */
+  searches = 0;
+  /** What the sources of reasoning and calls demand back, and results of hosted tools, sealed, by the ids of the items. */
   readonly encrypted: Record<string, string> = {};
   readonly #context: ResponseContext;
   readonly #options: ResponseOptions;
@@ -141,6 +143,7 @@ export class ResponseObject {
     body.cacheDiagnostics = this.cacheDiagnostics;
     body.compaction = this.compaction;
     body.#passed = this.#passed;
+    body.searches = this.searches;
     return responseBodyText(body.at(state), this.#context.profile);
   }
 
@@ -184,6 +187,16 @@ export class ResponseObject {
     return undefined;
   }
 
+  /** Whether the request asks for a member that is not shown by default (`include`). */
+  includes(name: string): boolean {
+    return this.#options.include?.includes(name) === true;
+  }
+
+  /** Keeps a text that the model has read and the item `id` does not show, for the next turn. */
+  keepText(id: string, text: string): void {
+    this.encrypted[id] = (this.#context.turnSeal ?? openSeal).seal({ text });
+  }
+
   /** Returns the response object in a state. */
   at(state: ResponseState): JsonValue {
     const { echo } = this.#options;
@@ -212,7 +225,7 @@ export class ResponseObject {
       prompt_cache_retention: echo["prompt_cache_retention"] ?? form.promptCacheRetention,
       reasoning: form.reasoning(echo.reasoning.effort, echo.reasoning.summary),
       service_tier: this.#serviceTier(isOver),
-      tool_usage: form.toolUsage,
+      tool_usage: this.#toolUsage(),
       usage: state.event === "completed" || state.event === "incomplete" ? usageObject(usage) : null,
       ...this.#passed,
     };
@@ -222,6 +235,12 @@ export class ResponseObject {
       if (typeof value === "number") members[name] = new JsonText(this.number(value));
     }
     return orderedMembers(response, members);
+  }
+
+  #toolUsage(): JsonValue | undefined {
+    const { toolUsage } = this.#form;
+    if (toolUsage === undefined || this.searches === 0) return toolUsage;
+    return { ...(toolUsage as { readonly [name: string]: JsonValue }), web_search: { num_requests: this.searches } };
   }
 
   /** Codex compacts a conversation by its usage, so 0 would mislead it. */

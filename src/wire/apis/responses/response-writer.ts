@@ -3,6 +3,7 @@ import type { JsonValue } from "../json-text.ts";
 import type { AnswerContext } from "../port.ts";
 import { incompleteReason } from "./errors.ts";
 import { responseBodyText } from "./form.ts";
+import { approvalItem, functionsItem, hostedCallItem } from "./hosted-items.ts";
 import { annotationObject, callItem, callPrefix, emptyInput, messageItem, reasoningItem } from "./items.ts";
 import type { MessagePart } from "./items.ts";
 import type { ResponseOptions } from "./request-schema.ts";
@@ -115,6 +116,16 @@ function otherItems(
       const stateId = response.itemId("rs_", undefined);
       return [() => reasoningItem(stateId, { texts: [], summary: [], state, callId }, response), item];
     }
+    case "hosted-call": {
+      const item = hostedCallItem(part, response);
+      return item === undefined ? [] : [() => item];
+    }
+    case "hosted-result":
+      return [];
+    case "hosted-functions":
+      return [() => functionsItem(part, response)];
+    case "hosted-approval":
+      return [() => approvalItem(part, response)];
     case "item":
       // It was read from JSON.
       return part.dialect === "responses" ? [() => part.value as JsonValue] : [];

@@ -502,6 +502,25 @@ export const steerEvents: ReadonlyMap<unknown, z.ZodObject> = new Map<unknown, z
   }),
 ]);
 
+/** The progress of tools that OpenAI runs. */
+const hostedSteps = [
+  "web_search_call.in_progress",
+  "web_search_call.searching",
+  "web_search_call.completed",
+  "file_search_call.in_progress",
+  "file_search_call.searching",
+  "file_search_call.completed",
+  "code_interpreter_call.in_progress",
+  "code_interpreter_call.interpreting",
+  "code_interpreter_call.completed",
+  "mcp_list_tools.in_progress",
+  "mcp_list_tools.completed",
+  "mcp_list_tools.failed",
+  "mcp_call.in_progress",
+  "mcp_call.completed",
+  "mcp_call.failed",
+] as const;
+
 /** The events of a stream by their type; events of other types are not described. */
 export const responseEvents: ReadonlyMap<unknown, z.ZodObject> = new Map<unknown, z.ZodObject>([
   event("response.created", whole),
@@ -567,6 +586,11 @@ export const responseEvents: ReadonlyMap<unknown, z.ZodObject> = new Map<unknown
   event("response.custom_tool_call_input.delta", { ...delta, ...hidden }),
   event("response.custom_tool_call_input.done", { input: z.string(), ...inItem }),
   event("response.compaction.compacting", inItem),
+  ...hostedSteps.map((name) => event(`response.${name}`, inItem)),
+  event("response.mcp_call_arguments.delta", { ...delta, ...hidden }),
+  event("response.mcp_call_arguments.done", { arguments: z.string(), ...inItem }),
+  event("response.code_interpreter_call_code.delta", { ...delta, ...hidden }),
+  event("response.code_interpreter_call_code.done", { code: z.string(), ...inItem }),
   event("response.shell_call_command.added", { command: z.string(), ...command, ...atItem }),
   event("response.shell_call_command.delta", { ...command, ...delta, ...obfuscation, ...atItem }),
   event("response.shell_call_command.done", { command: z.string(), ...command, ...atItem }),
@@ -657,6 +681,8 @@ export const streamedTexts: Readonly<Record<string, StreamedText>> = {
   "response.reasoning_summary_text": { list: "summary", type: "summary_text", member: "text" },
   "response.function_call_arguments": { list: "input", type: "function_call", member: "arguments" },
   "response.custom_tool_call_input": { list: "input", type: "custom_tool_call", member: "input" },
+  "response.mcp_call_arguments": { list: "input", type: "mcp_call", member: "arguments" },
+  "response.code_interpreter_call_code": { list: "input", type: "code_interpreter_call", member: "code" },
 };
 
 /**

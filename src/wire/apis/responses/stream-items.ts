@@ -130,7 +130,7 @@ function padding(text: string, random: () => number): string {
   return randomBase62(-length & 15, random);
 }
 
-class OpenItem {
+export class OpenItem {
   readonly id: string;
   protected readonly events: ResponseEventWriter;
   readonly #outputIndex: number;

@@ -4,6 +4,8 @@ import type {
   GenerationEnd,
   GenerationEvent,
   GenerationFailure,
+  HostedCallStartEvent,
+  HostedResultEvent,
   PartEndEvent,
   PartStartEvent,
   ReasoningDeltaEvent,
@@ -15,6 +17,7 @@ import { errorObject } from "../error-body.ts";
 import type { JsonValue } from "../json-text.ts";
 import type { StreamWriter } from "../port.ts";
 import { failureCode, incompleteReason } from "./errors.ts";
+import { approvalItem, isHostedKind, OpenHostedItem, writeFunctions } from "./hosted-items.ts";
 import { annotationObject } from "./items.ts";
 import type { ResponseObject } from "./response-object.ts";
 import type { ItemStatus } from "./schema.ts";
@@ -31,6 +34,8 @@ import { OpenCallItem, OpenMessageItem, OpenReasoningItem, ResponseEventWriter }
  * could not be taken back if the generation fails, and clients run a call of any status (source code of Codex CLI and the AI
  * SDK).
  *
+ * What comes while a hosted call runs waits for its result: parallel calls are written one after the other, too.
+ *
  * A steered response ends before its next item begins, with the reason `steered`. If it has a call, the client must answer that first, so
  * the response ends by itself.
  */
@@ -39,7 +44,9 @@ export class ResponseStreamWriter implements StreamWriter {
   readonly #events: ResponseEventWriter;
   #source: SourceIdentity | undefined;
   #opened = false;
-  #item: OpenMessageItem | OpenReasoningItem | OpenCallItem | null = null;
+  #item: OpenMessageItem | OpenReasoningItem | OpenCallItem | OpenHostedItem | null = null;
+  /** Events that wait for the result of a hosted call. */
+  #waiting: GenerationEvent[] = [];
   /** The input of the open call is complete. */
   #callHasEnded = false;
   /** The input of the open call is also valid. Invalid input may have been cut by the limit. */
@@ -138,6 +145,11 @@ export class ResponseStreamWriter implements StreamWriter {
         return "";
     }
     if ((event.choice ?? 0) !== 0 || this.#finish !== null || this.#isCut) return "";
+    if (this.#item?.kind === "hosted" && !this.#item.owns(event)) {
+      if (event.type === "finish") return this.#abandonHosted() + this.#event(event);
+      this.#waiting.push(event);
+      return "";
+    }
     if (this.#isSteered && this.#wouldBeginItem(event)) {
       this.#isCut = true;
       return this.#closeForNext();
@@ -170,6 +182,20 @@ export class ResponseStreamWriter implements StreamWriter {
         return this.#callSucceeded && this.#item?.kind === "call" ? this.#item.begin() : "";
       case "extra":
         return this.#extra(event);
+      case "hosted-call-start":
+        return this.#hostedStart(event);
+      case "hosted-call-delta":
+        return this.#item?.kind === "hosted" ? this.#item.input(event.arguments) : "";
+      case "hosted-call-end":
+        return this.#item?.kind === "hosted" ? this.#item.run() : "";
+      case "hosted-result":
+        return this.#item?.kind === "hosted" ? this.#endHosted(event) : "";
+      case "hosted-functions":
+        return this.#whole(() => writeFunctions(event, this.#events));
+      case "hosted-approval": {
+        const item = approvalItem(event, this.#response);
+        return this.#whole(() => this.#events.itemAdded(item) + this.#events.itemDone(item));
+      }
       case "finish":
         return this.#finished(event);
       case "markup":
@@ -191,6 +217,9 @@ export class ResponseStreamWriter implements StreamWriter {
       case "part-start":
         return item?.kind !== "message" || item.sourceId !== event.id || item.phase !== event.phase;
       case "tool-call-start":
+      case "hosted-call-start":
+      case "hosted-functions":
+      case "hosted-approval":
         return true;
       case "extra":
         return event.place === "item" && event.dialect === "responses";
@@ -297,9 +326,46 @@ export class ResponseStreamWriter implements StreamWriter {
         this.#wroteCall = true;
         return item.close(succeeded ? "completed" : status);
       }
+      case "hosted":
+        return item.close(undefined);
       case undefined:
         return "";
     }
+  }
+
+  #hostedStart(event: HostedCallStartEvent): string {
+    if (!isHostedKind(event.kind)) return "";
+    return this.#whole(() => {
+      const item = (this.#item = new OpenHostedItem(this.#events, event));
+      return item.begin();
+    });
+  }
+
+  /** Completes the open hosted call, and writes what has waited for it. */
+  #endHosted(event: HostedResultEvent | undefined): string {
+    const item = this.#item;
+    if (item?.kind !== "hosted") return "";
+    this.#item = null;
+    let text = item.close(event);
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const next of waiting) text += this.#event(next);
+    return text;
+  }
+
+  /** The answer ends before the results of its hosted calls. */
+  #abandonHosted(): string {
+    let text = "";
+    while (this.#item?.kind === "hosted") text += this.#endHosted(undefined);
+    return text;
+  }
+
+  /** Writes an item that comes whole. */
+  #whole(write: () => string): string {
+    this.#startedPart = null;
+    this.#hasAnswer = true;
+    const closed = this.#closeForNext();
+    return closed + write();
   }
 
   /** A whole item of the same API, such as a web search of the source, or members of its response. */
@@ -341,6 +407,7 @@ export class ResponseStreamWriter implements StreamWriter {
   }
 
   #completed(): string {
+    const abandoned = this.#abandonHosted();
     // An incomplete call is left out: clients must not run it.
     const isHalf = this.#item?.kind === "call" && !(this.#callHasEnded && this.#item.hasBegun);
     const closed = isHalf ? "" : this.#closeItem("completed");
@@ -348,6 +415,7 @@ export class ResponseStreamWriter implements StreamWriter {
     const ownReason = this.#finish === null ? undefined : incompleteReason(this.#finish.reason);
     const reason = this.#isCut ? "steered" : ownReason;
     return (
+      abandoned +
       closed +
       this.#events.writeResponse(
         reason === undefined ? { event: "completed", usage } : { event: "incomplete", incompleteReason: reason, usage },
