@@ -422,13 +422,12 @@ function Choice({ choice: { parts } }: { readonly choice: GeneratedChoice }): VN
           case "tool-call":
             return <CallView key={at} call={part} />;
           case "hosted-call":
-            return <CallView key={at} call={part} />;
+          case "hosted-approval":
+            return <CallView key={at} call={{ id: part.id, name: part.name, arguments: part.arguments }} />;
           case "hosted-result":
             return <JsonTree key={at} label={`The result of ${part.name}`} value={part.result} isSmall />;
           case "hosted-functions":
             return <JsonTree key={at} label={`The functions of ${part.tool}`} value={part.functions} isSmall />;
-          case "hosted-approval":
-            return <CallView key={at} call={part} />;
           case "item":
             return <JsonTree key={at} label="An item of the API" value={part.value} isSmall />;
         }

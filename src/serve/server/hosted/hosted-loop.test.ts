@@ -268,9 +268,7 @@ describe("limits", () => {
     }
     const plan = planHostedTools(request(), { find: () => own });
     if (!plan) throw new Error("nothing is planned");
-    const answer = withHostedTools(source, { ...plan, pauses: false })
-      .generate(request())
-      [Symbol.asyncIterator]();
+    const answer = withHostedTools(source, { ...plan, pauses: false })(request())[Symbol.asyncIterator]();
     await answer.next();
     const pending = answer.next();
     const signal = await began;

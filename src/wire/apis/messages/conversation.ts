@@ -1,6 +1,6 @@
 import { assistantCalls, assistantContent, assistantParts } from "../../core/message.ts";
 import { invalidRequest } from "../../core/failure.ts";
-import { isFailed, resultContent } from "../../core/hosted-result.ts";
+import { failureMessages, isFailed, resultContent } from "../../core/hosted-result.ts";
 import { modelName } from "../../core/hosted-tool.ts";
 import { isLong, joinChunks, jsonChunks } from "../../core/json-chunks.ts";
 import { isObject, scalarText } from "../../core/json.ts";
@@ -237,7 +237,8 @@ export function* readMessageParams(
   const lastUser = sent.findLastIndex(({ role }) => role === "user");
   for (const [index, message] of sent.entries()) {
     if (message.role === "system" && message.clear_at === "next_user_message" && index < lastUser) continue;
-    for (const one of yield* neutralMessages(message, `messages.${index}`, reading)) turns.add(one);
+    const isLast = index === sent.length - 1;
+    for (const one of yield* neutralMessages(message, `messages.${index}`, reading, isLast)) turns.add(one);
     if (reading.pace.endsStep()) yield;
   }
   turns.end();
@@ -265,10 +266,15 @@ export function promptSystem(system: MessageRequest["system"] = ""): Content {
   return system.filter(({ text }) => text !== "" && !text.startsWith(billingHeader)).map(textPart);
 }
 
-function* neutralMessages(message: MessageParam, path: string, reading: Reading): Steps<readonly Message[]> {
+function* neutralMessages(
+  message: MessageParam,
+  path: string,
+  reading: Reading,
+  isLast: boolean,
+): Steps<readonly Message[]> {
   const { role, content = [] } = message;
   const { names, omitted, pace } = reading;
-  if (role === "assistant") return yield* assistantMessages(content, path, reading);
+  if (role === "assistant") return yield* assistantMessages(content, path, reading, isLast);
   if (typeof content === "string") return [{ role, content, path }];
   const messages: Message[] = [];
   let parts: ContentPart[] = [];
@@ -386,6 +392,7 @@ function* assistantMessages(
   content: string | readonly ContentBlockParam[],
   path: string,
   reading: Reading,
+  isLast: boolean,
 ): Steps<readonly Message[]> {
   const { names, pace } = reading;
   if (typeof content === "string") return [{ role: "assistant", content, path }];
@@ -435,7 +442,16 @@ function* assistantMessages(
     }
     if (pace.endsStep()) yield;
   }
-  // A call of an answer that was paused runs when the answer continues.
+  // A call at the end of a paused answer runs when the answer continues.
+  for (const [toolCallId, name] of isLast ? [] : open)
+    results.push({
+      role: "tool",
+      content: `Error: ${failureMessages.unavailable}`,
+      toolCallId,
+      name,
+      isError: true,
+      path,
+    });
   if (parts.length > 0 || messages.length === 0) endRound();
   else for (const result of results) messages.push(result);
   return messages;

@@ -145,8 +145,15 @@ describe("a stream as Anthropic sends it", () => {
     );
     expect(repairs).toEqual([]);
     expect(partsOf(generation)).toMatchObject([
-      { type: "item", dialect: "messages", value: { ...search, input: { query: "q" } } },
-      { type: "item", value: result },
+      {
+        type: "hosted-call",
+        id: "srvtoolu_1",
+        kind: "web_search",
+        arguments: '{"query":"q"}',
+        native: { dialect: "messages", value: { ...search, input: {} } },
+        result: { result: { kind: "search", results: [{ url: "u" }] } },
+      },
+      { type: "hosted-result", id: "srvtoolu_1", native: { dialect: "messages", value: result } },
       {
         type: "text",
         annotations: [{ url: "u", title: "t", citedText: "c", native: { dialect: "messages", value: citation } }],

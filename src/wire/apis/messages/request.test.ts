@@ -668,7 +668,10 @@ test("profile lean serves what Anthropic refuses, and says so in the log", () =>
             { type: "text", text: "a", also: true },
           ],
         },
-        { role: "assistant", content: [{ type: "server_tool_use", id: "s", name: "web_search", input: {} }] },
+        {
+          role: "assistant",
+          content: [{ type: "server_tool_use", id: "s", name: "tool_search_tool_regex", input: {} }],
+        },
         { role: "user", content: [{ type: "tool_result", tool_use_id: "gone" }] },
       ],
     },

@@ -17,7 +17,7 @@ import type {
   ToolCallStartEvent,
   Usage,
 } from "../../core/events.ts";
-import { isObject } from "../../core/json.ts";
+import { isObject, objectIn } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { jsonString } from "../json-text.ts";
 import { inWireOrder, orderedMembers } from "../members.ts";
@@ -190,7 +190,7 @@ export class MessageStreamWriter implements StreamWriter {
       case "hosted-call-delta":
         return this.#callDelta(event);
       case "hosted-call-end":
-        return this.#block?.kind === "hosted" ? this.#closeBlock() : "";
+        return this.#hostedEnd();
       case "hosted-result":
         return this.#hostedResult(event);
       case "hosted-functions":
@@ -280,13 +280,21 @@ export class MessageStreamWriter implements StreamWriter {
     return this.#block ? opening + this.#delta(this.#block, '""') : opening;
   }
 
+  #hostedEnd(): string {
+    const block = this.#block;
+    if (block?.kind !== "hosted") return "";
+    const begun = block.empty?.text ?? "";
+    block.empty = null;
+    return (objectIn(begun) ? "" : this.#callDelta({ arguments: begun })) + this.#closeBlock();
+  }
+
   #hostedResult(event: HostedResultEvent): string {
     this.#hostedUsage.add(event);
     const block = hostedResultBlock(event, this.#hostedIds, this.#context.turnSeal ?? openSeal);
     return block ? this.#wholeBlock(block) : "";
   }
 
-  #callDelta({ arguments: text }: ToolCallDeltaEvent | HostedCallDeltaEvent): string {
+  #callDelta({ arguments: text }: Pick<ToolCallDeltaEvent | HostedCallDeltaEvent, "arguments">): string {
     const block = this.#block;
     if (text === "" || (block?.kind !== "call" && block?.kind !== "hosted")) return "";
     if (block.empty === null) return this.#delta(block, jsonString(text));

@@ -152,7 +152,8 @@ describe("what only Responses has", () => {
     ]);
     expect(partsOf(read(sse([...stream, completed])).generation)).toMatchObject([
       { type: "reasoning", id: "rs_1", state: { kind: "encrypted", value: "gAAAA" } },
-      { type: "item", dialect: "responses", value: items[1] },
+      { type: "hosted-call", id: "ws_1", kind: "web_search", arguments: '{"query":"q"}' },
+      { type: "hosted-result", id: "ws_1", native: { dialect: "responses", value: items[1] } },
       {
         type: "text",
         id: "msg_1",
