@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync 
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { basename, dirname, join, resolve } from "node:path";
-import { libraryFolders } from "../src/engines/llama/process/c-api/llama-api.ts";
+import { libraryFolders } from "../src/engines/llama/libraries/library-folders.ts";
 
 /** llama.cpp's own server, as `TRUEWIRE_LLAMA_SERVER` names it. */
 export const llamaServerFile: string | undefined = process.env.TRUEWIRE_LLAMA_SERVER;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { libraryFile, libraryFolders } from "../../src/engines/llama/process/c-api/llama-api.ts";
+import { libraryFile, libraryFolders } from "../../src/engines/llama/libraries/library-folders.ts";
 import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import { hangMs } from "../support/hang.ts";
 import { chatPrompt, openProgrammed, until, type TestEngine } from "./local-engine.ts";

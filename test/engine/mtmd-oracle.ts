@@ -1,6 +1,6 @@
 import koffi from "koffi";
 import type { Pointer } from "../../src/engines/llama/process/c-api/structs.ts";
-import { libraryFile } from "../../src/engines/llama/process/c-api/llama-api.ts";
+import { libraryFile } from "../../src/engines/llama/libraries/library-folders.ts";
 import { findMtmd, loadMtmd, type MtmdApi } from "../../src/engines/llama/vision/mtmd-api.ts";
 
 /** Where libmtmd is: `TRUEWIRE_LLAMA_LIBRARIES` names a folder of llama.cpp's libraries; else the optional package. */

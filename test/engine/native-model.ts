@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import { writeProgrammedModel, type ProgrammedModel } from "../fixtures/programmed-model.ts";
-import { libraryFolders, loadLlamaApi, type LlamaApi } from "../../src/engines/llama/process/c-api/llama-api.ts";
+import { libraryFolders } from "../../src/engines/llama/libraries/library-folders.ts";
+import { loadLlamaApi, type LlamaApi } from "../../src/engines/llama/process/c-api/llama-api.ts";
 import { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
 
 let api: LlamaApi | undefined;

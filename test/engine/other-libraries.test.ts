@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { libraryFolders } from "../../src/engines/llama/process/c-api/llama-api.ts";
+import { libraryFolders } from "../../src/engines/llama/libraries/library-folders.ts";
 import type { openLlamaEngine as OpenLlamaEngine } from "../../src/engines/llama/llama-engine.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 
@@ -113,7 +113,5 @@ const spoilt: readonly (readonly [what: string, sentence: string, spoil: () => v
 test.skipIf(!isLinux).each(spoilt)("%s: one sentence at opening", async (_, sentence, spoil) => {
   const message = await failure(spoil);
   expect(message).toContain(sentence);
-  expect(message).toMatch(
-    /^The libraries of llama\.cpp in .* cannot be used: [^\n]+ npm install node-llama-cpp@[\d.]+$/,
-  );
+  expect(message).toMatch(/^The libraries of llama\.cpp in .* cannot be used: [^\n]+ truewire libraries install$/);
 });

@@ -109,7 +109,7 @@ test("servers of this machine are served next to the demo model; the start says 
   expect(said).toContain(`gemma, ?[31mred (LM Studio, http://127.0.0.1:${second.port}/v1)`);
   expect(said).toContain("ollama/demo has this name because another model has its own.");
   // The demo model is there for when there are no others.
-  expect(said.indexOf("qwen3:8b")).toBeLessThan(said.indexOf("demo (bundled)"));
+  expect(said.indexOf("qwen3:8b")).toBeLessThan(said.indexOf("demo (bundled; CPU: "));
   expect(said).toContain("No model was named, so this serves the models of this machine, and the bundled demo model");
   expect(said).toMatch(/^ {2}curl .*"model":"qwen3:8b"/m);
   const answer = await fetch(`${server.url}/v1/chat/completions`, chat("Hi", { model: "qwen3:8b" }));

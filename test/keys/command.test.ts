@@ -29,6 +29,12 @@ describe("truewire keys new", () => {
     expect(one.entries).toEqual([keyOf("alice", {}, one.key).entry]);
   });
 
+  test("--json: the key and its entry as one object, for scripts", async () => {
+    const { stdout, stderr } = await runTruewire(["keys", "new", "--name", "alice", "--json"]);
+    const { key, entry } = JSON.parse(stdout) as { key: string; entry: KeyEntry };
+    expect([entry, stderr]).toEqual([keyOf("alice", {}, key).entry, ""]);
+  });
+
   test("a name must be one", async () => {
     expect(await runTruewire(["keys", "new", "--name", ""])).toMatchObject({ code: 1, stdout: "" });
     expect((await runTruewire(["keys", "new"])).code).not.toBe(0);

@@ -147,13 +147,21 @@ describe("the packed tarball", () => {
     expect(stdout).toBe("true true\n");
   });
 
-  test.skipIf(isAbove)("a local model without node-llama-cpp: the command that installs it", async () => {
-    const model = join(folder, "model.gguf");
-    writeProgrammedModel(model);
-    const { code, stderr } = await runTruewire(["serve", model, "--port", "0"], { main, cwd: folder });
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/^truewire: .*npm install .*node-llama-cpp@3\.22\.1.*\n$/);
-  });
+  test.skipIf(isAbove)(
+    "without llama.cpp's libraries: the command that installs them; upstreams are served",
+    async () => {
+      const model = join(folder, "model.gguf");
+      writeProgrammedModel(model);
+      const env = { XDG_DATA_HOME: join(folder, "data") };
+      for (const args of [[model], ["--no-discovery"]]) {
+        const { code, stderr } = await runTruewire(["serve", ...args, "--port", "0"], { main, cwd: folder, env });
+        expect(code).toBe(1);
+        expect(stderr).toMatch(
+          /^truewire: Local models need llama\.cpp's libraries, .*: truewire libraries install\n$/,
+        );
+      }
+    },
+  );
 
   test("a local model with node-llama-cpp beside it is served", async () => {
     const own = resolve("node_modules");

@@ -9,7 +9,7 @@ import type {
 } from "../../wire/core/engine.ts";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../wire/core/events.ts";
 import { FailureError } from "../../wire/core/failure.ts";
-import type { GenerationObserver } from "../../wire/core/generation-observer.ts";
+import type { GenerationObserver, LogListener } from "../../wire/core/generation-observer.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import {
@@ -20,7 +20,7 @@ import {
   defaultSlots,
 } from "./defaults.ts";
 import { publicAdapters } from "./public-adapters.ts";
-import { HangWatch, RestartingProcess, type ModelMessage, ModelProcess } from "./model-process.ts";
+import { HangWatch, RestartingProcess, type ModelMessage, ModelProcess, withoutGpu } from "./model-process.ts";
 import { ModelQuestions } from "./model-questions.ts";
 import type { LlamaEngineOptions } from "./options.ts";
 import type { SchedulerState, OpenedModel, OpenModelMessage, StepMessage, ToModel } from "./protocol.ts";
@@ -37,8 +37,8 @@ const maxBatchMs = 10_000;
 class LlamaEngine implements Engine {
   readonly #options: LlamaEngineOptions;
   readonly #open: OpenModelMessage;
-  readonly #model: ModelInfo;
-  readonly #models: readonly ModelInfo[];
+  #model: ModelInfo;
+  #models: readonly ModelInfo[];
   /** The ids of open generations and questions. */
   readonly #lifecycle = new EngineLifecycle<number>();
   readonly #deliveries = new Map<number, Delivery>();
@@ -68,7 +68,11 @@ class LlamaEngine implements Engine {
         onGone: (how) => this.processGone(how),
         log: (line, level) => options.log?.(line, level),
       },
-      onReady: () => this.#sendUnsent(),
+      onReady: ({ device }) => {
+        this.#model = { ...this.#model, device: device.text };
+        this.#models = [this.#model];
+        this.#sendUnsent();
+      },
       onLate: (message) => this.#rejectUnsent(message),
     });
     this.#questions = new ModelQuestions({
@@ -92,6 +96,7 @@ class LlamaEngine implements Engine {
       takesImages: opened.takes.images === true,
       takesAudio: opened.takes.audio === true,
       ...(open.adapters && { adapters: publicAdapters(open.adapters) }),
+      device: opened.device.text,
       endpoints: opened.endpoints,
     };
     this.#models = [this.#model];
@@ -474,7 +479,7 @@ function fileStem(path: string): string {
  * message is one sentence for the user.
  */
 export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engine> {
-  const open: OpenModelMessage = {
+  let open: OpenModelMessage = {
     type: "open",
     model: options.model,
     contextSize: options.contextSize ?? null,
@@ -510,16 +515,29 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     debug: options.debug === true || undefined,
   };
   let engine: LlamaEngine | undefined;
-  const process = new ModelProcess(open, options.loadTimeoutMs ?? defaultLoadTimeoutMs, {
-    onMessage: (message) => engine?.receive(message),
-    onGone: (how) => engine?.processGone(how),
-    onProgress: (progress) => options.onProgress?.(progress),
-    log: (line, level) => options.log?.(line, level),
-  });
+  const log: LogListener = (line, level) => options.log?.(line, level);
+  const start = (): ModelProcess =>
+    new ModelProcess(open, options.loadTimeoutMs ?? defaultLoadTimeoutMs, {
+      onMessage: (message) => engine?.receive(message),
+      onGone: (how) => engine?.processGone(how),
+      onProgress: (progress) => options.onProgress?.(progress),
+      log,
+    });
+  let process = start();
   const stop = (): void => void process.stop();
   options.signal?.addEventListener("abort", stop, { once: true });
   if (options.signal?.aborted === true) stop();
-  await process.opened.finally(() => options.signal?.removeEventListener("abort", stop));
-  engine = new LlamaEngine(options, open, process, await process.opened, Math.floor(Date.now() / 1000));
+  try {
+    const opened = await process.opened.catch((error: unknown) => {
+      const next = options.signal?.aborted === true || !process.crashed ? open : withoutGpu(open, process, log);
+      if (next === open) throw error;
+      open = next;
+      process = start();
+      return process.opened;
+    });
+    engine = new LlamaEngine(options, open, process, opened, Math.floor(Date.now() / 1000));
+  } finally {
+    options.signal?.removeEventListener("abort", stop);
+  }
   return engine;
 }

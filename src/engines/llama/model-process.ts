@@ -45,6 +45,8 @@ export class ModelProcess {
   readonly #child: ChildProcess;
   readonly #exited: Promise<void>;
   #stopped = false;
+  #usesGpu = false;
+  #crashed = false;
   /** Why the process was killed, for `onGone`. */
   #killedBecause: string | undefined;
 
@@ -74,6 +76,7 @@ export class ModelProcess {
       const gone = (way: string, cause?: unknown): void => {
         const how = this.#killedBecause ?? way;
         const isExpected = this.#stopped;
+        this.#crashed = !isExpected;
         this.#stopped = true;
         watch.stop();
         if (!isOpen)
@@ -100,8 +103,12 @@ export class ModelProcess {
           case "log":
             listeners.log(message.line, message.level);
             break;
+          case "uses-gpu":
+            this.#usesGpu = true;
+            break;
           case "ready":
             isOpen = true;
+            this.#usesGpu = message.opened.device.gpu;
             watch.stop();
             resolve(message.opened);
             break;
@@ -123,6 +130,16 @@ export class ModelProcess {
     // The caller awaits `opened`; a rejection before that must not end the server.
     this.opened.catch(() => {});
     this.send(open);
+  }
+
+  /** The process has ended by itself. */
+  get crashed(): boolean {
+    return this.#crashed;
+  }
+
+  /** The model is on a GPU, or was being loaded for one. */
+  get usesGpu(): boolean {
+    return this.#usesGpu;
   }
 
   get pid(): number | undefined {
@@ -187,7 +204,7 @@ export interface RestartingProcessOptions {
   readonly lifecycle: Pick<EngineLifecycle<number>, "state" | "setState">;
   readonly listeners: ModelProcessListeners;
   /** The process is ready again. */
-  readonly onReady: () => void;
+  readonly onReady: (opened: OpenedModel) => void;
   /** The next restart is too far away for requests to wait. */
   readonly onLate: (message: string) => void;
 }
@@ -197,6 +214,7 @@ export class RestartingProcess {
   readonly #options: RestartingProcessOptions;
   readonly #pause = new RestartPause();
   #current: ModelProcess;
+  #open: OpenModelMessage;
   #restarts = 0;
   #timer: NodeJS.Timeout | undefined;
   /** Time of the next restart, by `performance.now`. */
@@ -206,6 +224,7 @@ export class RestartingProcess {
   constructor(first: ModelProcess, options: RestartingProcessOptions) {
     this.#current = first;
     this.#options = options;
+    this.#open = options.open;
   }
 
   get current(): ModelProcess {
@@ -233,6 +252,7 @@ export class RestartingProcess {
     const pause = this.#pause.next(performance.now());
     this.#restartAt = performance.now() + pause;
     this.#restarts++;
+    if (this.#pause.crashes > 1) this.#open = withoutGpu(this.#open, this.#current, listeners.log);
     if (pause <= maxWaitMs) lifecycle.setState("restarting", restarting);
     else {
       const message = `The model's process has failed ${this.#pause.crashes} times in a row; it is started again after ${pause / 1000} seconds.`;
@@ -249,19 +269,30 @@ export class RestartingProcess {
   }
 
   async #start(): Promise<void> {
-    const { open, loadTimeoutMs, lifecycle, listeners, onReady } = this.#options;
-    this.#current = new ModelProcess(open, loadTimeoutMs, listeners);
+    const { loadTimeoutMs, lifecycle, listeners, onReady } = this.#options;
+    this.#current = new ModelProcess(this.#open, loadTimeoutMs, listeners);
     lifecycle.setState("restarting", restarting);
+    let opened: OpenedModel;
     try {
-      await this.#current.opened;
+      opened = await this.#current.opened;
     } catch (error) {
       if (lifecycle.state === "closed") return;
       listeners.log(error instanceof Error ? error.message : String(error), "warn");
       return this.restart();
     }
     lifecycle.setState("ready");
-    onReady();
+    onReady(opened);
   }
+}
+
+/**
+ * How to open a model whose process has crashed: on the processor if it was on a GPU, which may be lost (a driver that was reset, a laptop that
+ * slept), unless its layers were configured. Loading the model again tries the GPU again.
+ */
+export function withoutGpu(open: OpenModelMessage, { usesGpu }: ModelProcess, log: LogListener): OpenModelMessage {
+  if (!usesGpu || open.gpu !== "auto") return open;
+  log(`${open.model} is loaded for the processor now, since its process crashes on the GPU.`, "warn");
+  return { ...open, gpu: false, noGpu: "its process crashed on the GPU; to try again, unload the model and load it" };
 }
 
 const restarting = "The model's process crashed and is being restarted.";

@@ -31,6 +31,8 @@ export type ToModel =
 
 export type FromModel =
   | { readonly type: "progress"; readonly progress: OpenProgress }
+  /** The model is about to be loaded, for a GPU. */
+  | { readonly type: "uses-gpu" }
   | { readonly type: "ready"; readonly opened: OpenedModel }
   | { readonly type: "failed"; readonly reason: ModelOpenReason; readonly message: string }
   | { readonly type: "left" }
@@ -103,6 +105,8 @@ export interface OpenModelMessage {
   /** Longest time in milliseconds that a batch with a part of a prompt may take. */
   readonly maxBatchMs: number;
   readonly gpu: "auto" | false | number;
+  /** Why no GPU is used, where `gpu` does not say it. */
+  readonly noGpu?: string;
   readonly split?: GpuSplit;
   readonly flashAttention: "auto" | boolean;
   readonly cacheTypeK: KvCacheType;
@@ -131,8 +135,16 @@ export interface OpenModelMessage {
   readonly debug?: true;
 }
 
+/** Where a model computes. */
+export interface ModelDevice {
+  readonly gpu: boolean;
+  /** In words, with the reason if it is not, or not whole, on a GPU. */
+  readonly text: string;
+}
+
 /** An open model, for the server. */
 export interface OpenedModel {
+  readonly device: ModelDevice;
   /** The file that was loaded. */
   readonly path: string;
   readonly contextSize: number;

@@ -120,8 +120,10 @@ export class PoolControl implements ModelControl {
     const { keeper } = this.#locals();
     const { load } = model.settings;
     const idleUnloadMs = idleTimeOf(model);
+    const [{ device } = {}] = engine.models();
     return {
       ...common,
+      ...(device !== undefined && { device }),
       memory: keeper.sizeOf(model) ?? null,
       load,
       keep: isKept(model),

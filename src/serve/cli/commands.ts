@@ -1,5 +1,6 @@
-import type { Command } from "commander";
+import { Argument, type Command } from "commander";
 import type { CacheWhyOptions } from "./cache-action.ts";
+import type { Shell } from "./completion.ts";
 import type { LaunchOptions } from "./launch-action.ts";
 import type { ParseOptions } from "./parse-action.ts";
 import type { RenderOptions } from "./render-action.ts";
@@ -105,6 +106,7 @@ export function modelsCommand(program: Command): void {
   const add = (name: string, description: string): Command =>
     models
       .command(name)
+      .addHelpText("before", example(`truewire models ${name}${name === "list" ? "" : " gemma-3-4b"}`))
       .description(description)
       .option("--url <url>", "the server (default: $TRUEWIRE_URL, else http://127.0.0.1:8080)")
       .option(
@@ -141,6 +143,32 @@ export function modelsCommand(program: Command): void {
     .action(async (model: string, options) => {
       const { keepModel } = await import("./models-action.ts");
       await keepModel(model, options);
+    });
+}
+
+/** `truewire libraries`: the builds of llama.cpp that local models use. */
+export function librariesCommand(program: Command): void {
+  const libraries = program
+    .command("libraries")
+    .addHelpText("before", example("truewire libraries install"))
+    .description("list and install the builds of llama.cpp that local models use: CPU, CUDA, Vulkan, Metal");
+  libraries
+    .command("list", { isDefault: true })
+    .addHelpText("before", example("truewire libraries"))
+    .description("which builds are installed, which fit this machine, and why")
+    .option("--json", "print the builds as JSON")
+    .action(async (options: { readonly json?: true }) => {
+      const { listLibraries } = await import("./libraries-action.ts");
+      await listLibraries(options);
+    });
+  libraries
+    .command("install")
+    .addHelpText("before", example("truewire libraries install vulkan"))
+    .description("download a build from the npm registry into your folder for data of programs")
+    .argument("[build]", "cpu, cuda, vulkan or metal (default: the best that fits this machine)")
+    .action(async (build: string | undefined) => {
+      const { installLibraries } = await import("./libraries-action.ts");
+      await installLibraries(build);
     });
 }
 
@@ -235,6 +263,7 @@ export function cacheCommand(program: Command): void {
     .addHelpText("before", example("truewire cache why recording.jsonl"))
     .description("what of the prompts in recordings a cache could have held")
     .command("why")
+    .addHelpText("before", example("truewire cache why recording.jsonl"))
     .description("say which requests do not begin as an earlier one, and what changed; exits with 1 if there is one")
     .argument("<paths...>", "recordings of truewire record, HAR files, or folders of them")
     .option("--price <dollars>", "what a million tokens of a prompt cost that are not cached")
@@ -300,6 +329,7 @@ export function configCommand(program: Command): void {
 
   config
     .command("check")
+    .addHelpText("before", example("truewire config check truewire.yaml"))
     .description("check a configuration file and report every mistake with its line, and model files that do not exist")
     .argument("[file]", "the configuration file", "truewire.yaml")
     .action(async (file: string) => {
@@ -310,6 +340,7 @@ export function configCommand(program: Command): void {
 
   config
     .command("schema")
+    .addHelpText("before", example("truewire config schema > truewire.schema.json"))
     .description("print the JSON schema of configuration files, for editors")
     .action(async () => {
       const { configJsonSchema } = await import("../config/schema.ts");
@@ -324,11 +355,13 @@ export function keysCommand(program: Command): void {
     .addHelpText("before", example("truewire keys new --name alice"))
     .description("make keys for clients")
     .command("new")
+    .addHelpText("before", example("truewire keys new --name alice"))
     .description("print a new key, once, and the lines for the configuration (keys) or the file of keys")
     .requiredOption("--name <name>", "whose key it is, such as alice")
-    .action(async ({ name }: { readonly name: string }) => {
+    .option("--json", "print the key and its entry as JSON")
+    .action(async ({ name, json }: { readonly name: string; readonly json?: true }) => {
       const { newKey } = await import("./keys-action.ts");
-      await newKey(name);
+      await newKey(name, json === true);
     });
 }
 
@@ -340,6 +373,7 @@ export function serviceCommand(program: Command): void {
     .description("run truewire serve in the background, from when you log in (systemd)");
   service
     .command("install")
+    .addHelpText("before", example("truewire service install model.gguf --slots 2"))
     .description("write the service's unit and start it; again: with other targets and options")
     .argument("[targets...]", "the targets and options of truewire serve; relative paths are relative to this folder")
     .usage("[--print] [targets and options of truewire serve...]")
@@ -351,6 +385,7 @@ export function serviceCommand(program: Command): void {
     });
   service
     .command("uninstall")
+    .addHelpText("before", example("truewire service uninstall"))
     .description("stop the service and remove its file")
     .action(async () => {
       const { uninstallService } = await import("./service-action.ts");
@@ -358,10 +393,24 @@ export function serviceCommand(program: Command): void {
     });
   service
     .command("status")
+    .addHelpText("before", example("truewire service status"))
     .description("whether the service is installed and runs; exits with 1 if it does not run")
     .action(async () => {
       const { serviceStatus } = await import("./service-action.ts");
       process.exitCode = serviceStatus() ? 0 : 1;
+    });
+}
+
+/** `truewire completion`: what a shell completes. */
+export function completionCommand(program: Command): void {
+  program
+    .command("completion")
+    .addHelpText("before", example('eval "$(truewire completion bash)"'))
+    .description("print the script by which a shell completes commands and options")
+    .addArgument(new Argument("<shell>", "the shell").choices(["bash", "zsh", "fish"]))
+    .action(async (shell: Shell) => {
+      const { completionScript } = await import("./completion.ts");
+      process.stdout.write(completionScript(program, shell));
     });
 }
 

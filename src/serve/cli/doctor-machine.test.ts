@@ -52,11 +52,15 @@ test("memory, the limits of a container, and descriptors", () => {
 });
 
 test("libraries that are missing or do not load, and a GPU that they do not use", () => {
-  expect(problems({ libraries: { variant: null } })).toEqual([["libraries", "npm install node-llama-cpp@3.22.1"]]);
+  expect(problems({ libraries: { variant: null } })).toEqual([["libraries", "truewire libraries install"]]);
   expect(textOf("libraries", { libraries: { variant: "linux-x64", failure: "GLIBC_2.38 not found" } })).toContain(
     "GLIBC_2.38 not found",
   );
   expect(problems({ gpuOfSystem: "a GPU of NVIDIA" }).map(([id]) => id)).toEqual(["gpu"]);
+  const drivers = { cpu: { fits: true, why: "any processor" }, vulkan: { fits: true, why: "AMD Radeon, Vulkan 1.4" } };
+  expect(problems({ libraries: { variant: "linux-x64", drivers } })).toEqual([
+    ["gpu", "truewire libraries install vulkan"],
+  ]);
   const libraries = { variant: "linux-x64-cuda", version: "0.5.0", gpu: "NVIDIA H100" };
   expect(problems({ gpuOfSystem: "a GPU of NVIDIA", libraries })).toEqual([]);
   expect(textOf("gpu", { libraries })).toBe("local models use the GPU NVIDIA H100");

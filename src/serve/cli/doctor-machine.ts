@@ -1,12 +1,12 @@
-import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism, freemem, totalmem } from "node:os";
-import { fileURLToPath } from "node:url";
 import { request } from "undici";
 import { usableCores } from "../app/processes.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { checkConfigFile, readConfigFile } from "../config/read-config-file.ts";
+import { systemGpu } from "../../engines/llama/libraries/drivers.ts";
+import { loadLibraries } from "../../engines/llama/libraries/load-libraries.ts";
 import type { LoadedLibraries } from "../../engines/llama/process/libraries-main.ts";
 import { findServers, type FoundServer, usualPorts } from "./discovery.ts";
 import type { DoctorFinding } from "./doctor-server.ts";
@@ -54,7 +54,7 @@ export async function lookAtMachine(environment: Environment, budget: number): P
   const { engines } = createRequire(import.meta.url)("truewire/package.json") as { engines: { node: string } };
   const timeout = Math.min(budget, 1000);
   const [libraries, { found: servers }, listener, config] = await Promise.all([
-    loadedLibraries(budget),
+    loadLibraries([], budget),
     findServers(timeout, usualPorts, timeout),
     listenerAt(defaultPort, timeout),
     configFacts(environment),
@@ -137,12 +137,12 @@ function filesFinding({ openFiles }: MachineFacts): DoctorFinding[] {
 
 function librariesFinding({ libraries: { variant, version, failure } }: MachineFacts): DoctorFinding {
   const id = "libraries";
-  const cure = "npm install node-llama-cpp@3.22.1";
+  const cure = "truewire libraries install";
   if (variant === null)
     return {
       id,
       status: "problem",
-      text: "local models cannot be served: the package node-llama-cpp is not installed",
+      text: "local models cannot be served: llama.cpp's libraries are not installed",
       cure,
     };
   if (failure !== undefined)
@@ -150,12 +150,17 @@ function librariesFinding({ libraries: { variant, version, failure } }: MachineF
   return { id, status: "ok", text: `llama.cpp ${version ?? ""} loads (${variant})` };
 }
 
-function gpuFinding({ libraries: { gpu, variant }, gpuOfSystem }: MachineFacts): DoctorFinding {
+function gpuFinding({ libraries: { gpu, noGpu, drivers = {} }, gpuOfSystem }: MachineFacts): DoctorFinding {
   if (gpu !== undefined) return { id: "gpu", status: "ok", text: `local models use the GPU ${gpu}` };
-  if (gpuOfSystem === undefined)
-    return { id: "gpu", status: "ok", text: "no GPU was found: local models run on the processor" };
-  const text = `${gpuOfSystem} is there, but local models run on the processor`;
-  const cure = `install its driver (CUDA or Vulkan), and the libraries for it: npm install --include=optional node-llama-cpp@3.22.1${variant === null ? "" : ` (now: ${variant})`}`;
+  const [backend, driver] = Object.entries(drivers).find(([name, { fits }]) => name !== "cpu" && fits) ?? [];
+  const found = driver?.why ?? gpuOfSystem;
+  if (found === undefined)
+    return { id: "gpu", status: "ok", text: `local models run on the processor: ${noGpu ?? "no GPU was found"}` };
+  const text = `local models run on the processor, and not on ${found}`;
+  const cure =
+    backend === undefined
+      ? "install the GPU's driver (CUDA or Vulkan), then its libraries: truewire libraries install"
+      : `truewire libraries install ${backend}`;
   return { id: "gpu", status: "problem", text, cure };
 }
 
@@ -363,24 +368,6 @@ function gibibytes(bytes: number): string {
   return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 }
 
-/** Loads the libraries in a process of its own. */
-function loadedLibraries(timeout: number): Promise<LoadedLibraries> {
-  // The compiled module, as for `ModelProcess`.
-  const main = fileURLToPath(new URL("../../engines/llama/process/libraries-main.js", import.meta.url));
-  return new Promise((settle) => {
-    execFile(process.execPath, [main], { timeout, killSignal: "SIGKILL" }, (error, stdout) => {
-      try {
-        settle(JSON.parse(stdout) as LoadedLibraries);
-      } catch {
-        const failure = error?.killed
-          ? "they take too long to load"
-          : `their process ended (${error?.signal ?? error?.code ?? "no output"})`;
-        settle({ variant: "unknown", failure });
-      }
-    });
-  });
-}
-
 /** Says what answers on a port of this machine: its header `server`, or what it does; undefined if nothing listens. */
 async function listenerAt(port: number, timeout: number): Promise<string | undefined> {
   try {
@@ -428,10 +415,4 @@ function descriptorLimit(): number | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Linux: a GPU whose driver is loaded. */
-function systemGpu(): string | undefined {
-  if (existsSync("/proc/driver/nvidia/version")) return "a GPU of NVIDIA";
-  return existsSync("/dev/kfd") ? "a GPU of AMD" : undefined;
 }

@@ -107,12 +107,16 @@ function unknownAgent(name: string): Error {
 /** Returns the agent's file on the PATH. Throws with the command that installs it. */
 function commandOf({ title, command, install }: Agent): string {
   const endings = process.platform === "win32" ? [".exe"] : [""];
-  for (const folder of (process.env.PATH ?? "").split(delimiter)) {
-    for (const ending of endings) {
-      const file = join(folder, command + ending);
-      if (folder !== "" && isExecutable(file)) return file;
-    }
-  }
+  const folders = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
+  const found = folders
+    .flatMap((folder) => endings.map((ending) => join(folder, command + ending)))
+    .find((file) => isExecutable(file));
+  if (found !== undefined) return found;
+  const script = folders.map((folder) => join(folder, `${command}.cmd`)).find((file) => isExecutable(file));
+  if (process.platform === "win32" && script !== undefined)
+    throw new Error(
+      `${script} is a script of cmd.exe, which launch does not start. Start it yourself with the variables that truewire launch ${command} --print shows`,
+    );
   throw new Error(`${title} is not installed: there is no ${command} on the PATH. Install it with ${install}`);
 }
 
@@ -199,7 +203,9 @@ async function startServer(args: readonly string[], key?: string, givenKey?: str
   closeSync(file);
   const exited = once(child, "exit");
   const stop = async (keepLog: boolean): Promise<void> => {
-    child.kill("SIGTERM");
+    // The server ends when the channel does; on Windows, a signal would end it in the middle of its answers.
+    if (child.connected) child.disconnect();
+    else child.kill("SIGTERM");
     await exited;
     if (!keepLog) rmSync(folder, { recursive: true, force: true });
   };

@@ -5,11 +5,13 @@ import { join } from "node:path";
 import { Command } from "commander";
 import {
   checkCommand,
+  completionCommand,
   configCommand,
   doctorCommand,
   formatsCommand,
   keysCommand,
   launchCommand,
+  librariesCommand,
   modelsCommand,
   parseCommand,
   cacheCommand,
@@ -33,9 +35,17 @@ const program = new Command("truewire")
   .version(version);
 /** The commands by what they are for, as the help lists them. */
 const groups = {
-  "Serve and use:": [serveCommand, launchCommand, modelsCommand, keysCommand, configCommand, serviceCommand],
+  "Serve and use:": [
+    serveCommand,
+    launchCommand,
+    modelsCommand,
+    librariesCommand,
+    keysCommand,
+    configCommand,
+    serviceCommand,
+  ],
   "Test servers:": [doctorCommand, checkCommand, recordCommand, replayCommand, repairCommand],
-  "Look inside:": [renderCommand, parseCommand, formatsCommand, cacheCommand],
+  "Look inside:": [renderCommand, parseCommand, formatsCommand, cacheCommand, completionCommand],
 };
 for (const [heading, commands] of Object.entries(groups)) {
   program.commandsGroup(heading);

@@ -26,7 +26,7 @@ export async function listModels(
 }
 
 function showTable(states: Pick<ControlledModels, "memory"> & { readonly models: readonly ListedModel[] }): void {
-  const rows = [["MODEL", "STATE", "MEMORY", "BUSY", "LOADS"], ...states.models.map(rowOf)];
+  const rows = [["MODEL", "STATE", "MEMORY", "BUSY", "LOADS", "DEVICE"], ...states.models.map(rowOf)];
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
   for (const row of rows)
     console.log(
@@ -72,7 +72,7 @@ export async function forgetLessons(
   console.log(`Forgotten about ${model}: ${forgotten.join(", ")}.`);
 }
 
-type ListedModel = Pick<ControlledModel, "name" | "state" | "memory" | "busy" | "load" | "keep">;
+type ListedModel = Pick<ControlledModel, "name" | "state" | "memory" | "busy" | "load" | "keep" | "device">;
 
 /** What the server of a model accepts: each entry with its value and where it comes from. */
 function showProfile(report: ServerProfileReport): void {
@@ -85,7 +85,7 @@ function showProfile(report: ServerProfileReport): void {
     console.log(`  ${id} was learned ${learned}; to forget it: truewire models forget ${model} ${id}`);
 }
 
-function rowOf({ name, state, memory, busy, load, keep }: ListedModel): string[] {
+function rowOf({ name, state, memory, busy, load, keep, device = "-" }: ListedModel): string[] {
   const size = memory === undefined ? "-" : memory === null ? "unknown" : bytes(memory);
   return [
     name,
@@ -93,6 +93,7 @@ function rowOf({ name, state, memory, busy, load, keep }: ListedModel): string[]
     size,
     busy === undefined ? "-" : String(busy),
     load === undefined ? "-" : keep ? `${load}, kept` : load,
+    device,
   ];
 }
 

@@ -5,12 +5,14 @@ import { errorInFile, noModels, readConfigFile } from "../config/read-config-fil
 import { parseConfig } from "../config/schema.ts";
 import { isFolder, modelsInFolder } from "../config/folder.ts";
 import { modelOfTarget } from "../config/target.ts";
+import { libraryFolders } from "../../engines/llama/libraries/library-folders.ts";
 import { createServer, type ServerOptions, type TruewireServer } from "../app/create-server.ts";
 import { outliveReaders, reportRejections, tuneV8 } from "../app/processes.ts";
 import { isLoopback } from "../server/origins.ts";
-import { bannerOf, lateNoteOf } from "./banner.ts";
+import { bannerOf, lateNoteOf, noteOfNode } from "./banner.ts";
 import { entriesOf, findServers, usualPorts } from "./discovery.ts";
 import type { FoundServer, LateServer } from "./discovery.ts";
+import { stopSignals } from "./listen-until-signal.ts";
 import { mistakeOfTarget } from "./target-mistakes.ts";
 import { openProgressLine } from "./progress-line.ts";
 import { createRequire } from "node:module";
@@ -86,7 +88,8 @@ export async function serve(
   const isLaunched = process.env.TRUEWIRE_LAUNCH !== undefined && process.send !== undefined;
   if (isLaunched) {
     // `truewire launch` has ended, perhaps without a chance to stop its server.
-    const end = (): void => void process.kill(process.pid, "SIGTERM");
+    // Windows has no signal that a process may handle; before there is a listener, nothing is to be finished.
+    const end = (): void => void (process.emit("SIGTERM", "SIGTERM") || process.exit());
     process.once("disconnect", end).channel?.unref();
     if (!process.connected) end();
   }
@@ -95,8 +98,14 @@ export async function serve(
   const ofMachine = looks ? await findServers(limitMs / 2, ports) : { found: [], late: [] };
   const { late } = ofMachine;
   const found: FoundServer[] = [...ofMachine.found];
-  const read = (): Promise<TruewireConfig> => configuration(targets, options, file, found);
+  let hasLibraries = true;
+  const read = (): Promise<TruewireConfig> => configuration(targets, options, file, { found, hasLibraries });
   let config = await read();
+  if (libraryFolders(false).length === 0 && config.models?.some(needsLibraries)) {
+    const { offerLibraries } = await import("./libraries-action.ts");
+    hasLibraries = await offerLibraries();
+    config = await read();
+  }
   let otherPort: Pick<TruewireConfig, "port"> = {};
   const bar = process.stderr.isTTY ? openProgressLine(process.stderr) : undefined;
   let server: TruewireServer;
@@ -134,21 +143,19 @@ export async function serve(
   outliveReaders();
   stopOnSignals(server);
   // Without a listener, the signal would end the process.
-  process.on("SIGHUP", () => {
-    const { keysFile, tlsCert } = options;
-    if (file !== undefined || keysFile !== undefined || tlsCert !== undefined) void readAgain();
-    else console.error("truewire: There is no configuration file to read again; nothing has changed.");
-  });
+  if (!stopSignals(process.platform).includes("SIGHUP"))
+    process.on("SIGHUP", () => {
+      const { keysFile, tlsCert } = options;
+      if (file !== undefined || keysFile !== undefined || tlsCert !== undefined) void readAgain();
+      else console.error("truewire: There is no configuration file to read again; nothing has changed.");
+    });
   // Last, since a supervisor that reads it may send a signal immediately.
   console.log(
-    bannerOf(
-      server,
-      config,
-      targets.length === 0 && file === undefined,
-      found,
-      late,
-      noteOfPort(found, otherPort, defaultPort),
-    ),
+    bannerOf(server, config, targets.length === 0 && file === undefined, found, late, [
+      ...noteOfPort(found, otherPort, defaultPort),
+      ...noteOfNode(process.versions.node),
+      ...(hasLibraries ? [] : ["Local models need llama.cpp's libraries: truewire libraries install"]),
+    ]),
   );
   for (const one of late)
     void one.server.then(async (foundLate) => {
@@ -163,6 +170,11 @@ export async function serve(
     });
   notifySystemd("ready", statusOf(server));
   if (isLaunched) process.send?.(server.url);
+}
+
+function needsLibraries(model: string | ModelEntry): boolean {
+  const entry = typeof model === "string" ? modelOfTarget(model) : model;
+  return entry.kind === "local" && entry.llamaLibraries === undefined;
 }
 
 /** Options whose values are, or contain, secrets: they are not printed. */
@@ -258,7 +270,7 @@ async function configuration(
   targets: readonly string[],
   options: Options,
   file: string | undefined,
-  found: readonly FoundServer[],
+  { found, hasLibraries }: { readonly found: readonly FoundServer[]; readonly hasLibraries: boolean },
 ): Promise<TruewireConfig> {
   const fromFile: TruewireConfig = file === undefined ? {} : await readConfigFile(file, process.env);
   const own: TruewireConfig = Object.fromEntries(
@@ -271,7 +283,11 @@ async function configuration(
     models.push(...named.map((model) => withOptions(model, options)));
   }
   // Options for upstreams, such as a key, are not meant for servers that were found.
-  if (models.length === 0 && file === undefined) models.push(withOptions(bundledModel(), options), ...entriesOf(found));
+  if (models.length === 0 && file === undefined) {
+    const ofMachine = entriesOf(found);
+    if (hasLibraries || ofMachine.length === 0) models.push(withOptions(bundledModel(), options));
+    models.push(...ofMachine);
+  }
   if (models.length === 0) throw noModels(file);
   return { ...fromEnvironment(), ...fromFile, ...own, models };
 }
@@ -324,7 +340,7 @@ function stopOnSignals(server: TruewireServer): void {
       },
     );
   };
-  process.on("SIGTERM", stop).on("SIGINT", stop);
+  for (const signal of stopSignals(process.platform)) process.on(signal, stop);
 }
 
 /** A sentence for an error of the system when it cannot listen; undefined for other errors. */

@@ -233,6 +233,8 @@ export interface ModelInfo {
   readonly reasons?: boolean;
   /** Whether it continues a text before a suffix. Absent: unknown. */
   readonly fillsInMiddle?: boolean;
+  /** Where a local model that is loaded computes, in words, with the reason if it is not on a GPU. */
+  readonly device?: string;
   /** Facts from the file of a local model. */
   readonly file?: ModelFileFacts;
   /** Known values for requests that do not set them; later entries override earlier ones. Absent: unknown. */

@@ -1,14 +1,20 @@
 import { basename } from "node:path";
-import { libraryFolders, loadLlamaApi } from "./c-api/llama-api.ts";
+import { buildsFor, type Backend } from "../libraries/builds.ts";
+import { chooseLibraries } from "../libraries/choose-libraries.ts";
+import { findDriver, type Driver } from "../libraries/drivers.ts";
+import type { LibraryFolder } from "../libraries/library-folders.ts";
+import { loadLlamaApi } from "./c-api/llama-api.ts";
+import type { Koffi } from "./c-api/structs.ts";
 
 /*
- * The entry point of the process in which `truewire doctor` loads the libraries of llama.cpp: one that does not fit this machine can end
- * its process. Prints one line of JSON, a `LoadedLibraries`.
+ * The entry point of the process that loads the libraries of llama.cpp and asks drivers for their devices, for `truewire doctor` and
+ * `truewire libraries`: what does not fit this machine can end its process. With arguments, it loads these folders; without, what a model
+ * would use. Prints one line of JSON, a `LoadedLibraries`.
  */
 
 /** The libraries that a local model would use. */
 export interface LoadedLibraries {
-  /** The variant, such as `linux-x64-cuda`; `null` if node-llama-cpp is not installed. */
+  /** The build, such as `linux-x64-cuda`; `null` if none is installed. */
   readonly variant: string | null;
   /** Why they cannot be used. */
   readonly failure?: string;
@@ -16,26 +22,38 @@ export interface LoadedLibraries {
   readonly version?: string;
   /** The name of the GPU that they use. */
   readonly gpu?: string;
+  /** Why they use none. */
+  readonly noGpu?: string;
+  /** What the drivers of this machine say, whether a build for them is installed or not. */
+  readonly drivers?: Partial<Record<Backend, Driver>>;
 }
 
-/** ggml-backend.h: GGML_BACKEND_DEVICE_TYPE_GPU, and a GPU that uses main memory. */
-const gpuDevices = [1, 2];
+async function load([folder, ...more]: readonly string[]): Promise<LoadedLibraries> {
+  const { default: koffi } = await import("koffi");
+  if (folder !== undefined) return loadedFrom(koffi, { folder, more });
+  const chosen = chooseLibraries(koffi, true);
+  const drivers = Object.fromEntries(
+    buildsFor(process.platform, process.arch).map(({ backend }) => [backend, findDriver(koffi, backend)]),
+  );
+  if (!chosen) return { variant: null, drivers };
+  const { libraries, noGpu } = chosen;
+  return { ...loadedFrom(koffi, libraries), ...(noGpu !== undefined && { noGpu }), drivers };
+}
 
-async function load(): Promise<LoadedLibraries> {
-  const [libraries] = libraryFolders(true);
-  if (!libraries) return { variant: null };
+function loadedFrom(koffi: Koffi, libraries: LibraryFolder): LoadedLibraries {
   const variant = basename(libraries.folder);
   try {
-    const api = loadLlamaApi((await import("koffi")).default, libraries, () => {});
-    const version = api.llama_version();
-    if (!api.llama_supports_gpu_offload()) return { variant, version };
-    const device = gpuDevices.map((type) => api.ggml_backend_dev_by_type(type)).find((found) => found !== null);
-    return { variant, version, gpu: device ? api.ggml_backend_dev_description(device) : "a GPU" };
+    const api = loadLlamaApi(koffi, libraries, () => {});
+    const gpu = api.gpuName();
+    return { variant, version: api.llama_version(), ...(gpu !== null && { gpu }) };
   } catch (error) {
     return { variant, failure: error instanceof Error ? error.message : String(error) };
   }
 }
 
-const loaded = await load();
+const loaded = await load(process.argv.slice(2)).catch((error: unknown): LoadedLibraries => ({
+  variant: null,
+  failure: error instanceof Error ? error.message : String(error),
+}));
 // The callbacks of the libraries would keep the process.
 process.stdout.write(`${JSON.stringify(loaded)}\n`, () => process.exit());

@@ -187,8 +187,9 @@ function progressReporter(): (progress: OpenProgress) => void {
 async function open(message: OpenModelMessage): Promise<void> {
   try {
     const log: LogListener = (line, level) => send({ type: "log", line, level });
-    const opened = await openModel(message, { onProgress: progressReporter(), log });
-    const { facts } = opened;
+    const onGpu = (): void => send({ type: "uses-gpu" });
+    const opened = await openModel(message, { onProgress: progressReporter(), onGpu, log });
+    const { facts, device } = opened;
     const { chatTemplate, toolFormat, defaults, constrainCalls, queueLimit } = message;
     const setup = {
       facts,
@@ -243,7 +244,7 @@ async function open(message: OpenModelMessage): Promise<void> {
     const { path, contextSize } = facts;
     const hasTemplate = (chatTemplate ?? facts.chatTemplate) !== null;
     const endpoints = localEndpoints(opened.embedding?.plan ?? null, hasTemplate);
-    send({ type: "ready", opened: { path, contextSize, endpoints, takes: encoder?.takes ?? {} } });
+    send({ type: "ready", opened: { path, contextSize, endpoints, device, takes: encoder?.takes ?? {} } });
     await (scheduler ?? embeddingLoop)?.run();
   } catch (error) {
     const failure = error instanceof ModelOpenError ? error : new ModelOpenError("load-failed", String(error), error);

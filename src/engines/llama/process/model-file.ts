@@ -154,20 +154,23 @@ export async function checkIsGguf(path: string): Promise<void> {
     throw new ModelOpenError("not-a-gguf", `${path} is not a GGUF file: local models are served from GGUF files only.`);
 }
 
-/** Loads node-llama-cpp, an optional package. Throws `ModelOpenError` with the command that installs it. */
+/** Loads node-llama-cpp, an optional package, which downloads models. Throws `ModelOpenError` with the command that installs it. */
 export async function importLibrary(): Promise<Library> {
   try {
     return await import("node-llama-cpp");
   } catch (cause) {
-    throw libraryMissing(cause);
+    throw new ModelOpenError(
+      "library-missing",
+      "To download models, Truewire needs the package node-llama-cpp, which is not installed here: npm install node-llama-cpp@3.22.1",
+      cause,
+    );
   }
 }
 
-/** The same error if the libraries of llama.cpp are missing, which come with that package. */
-export function libraryMissing(cause?: unknown): ModelOpenError {
+/** The error if the libraries of llama.cpp are missing. */
+export function libraryMissing(): ModelOpenError {
   return new ModelOpenError(
     "library-missing",
-    "Local models need the package node-llama-cpp, which is not installed here: npm install node-llama-cpp@3.22.1",
-    cause,
+    "Local models need llama.cpp's libraries, which are not installed here: truewire libraries install",
   );
 }

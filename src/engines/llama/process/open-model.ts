@@ -6,16 +6,18 @@ import { embeddingNeed, needWithEmbeddings } from "../file/embedding-need.ts";
 import type { EmbeddingPlan } from "../file/embedding-plan.ts";
 import { draftNeed, memoryNeed, totalOf } from "../file/memory-need.ts";
 import { readModelFile, type ModelFile } from "../file/read-model-file.ts";
+import { chooseLibraries, type ChosenLibraries } from "../libraries/choose-libraries.ts";
+import type { LibraryFolder } from "../libraries/library-folders.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import { defaultDraftTokens, defaultRecurrentDraftTokens, maxDefaultContextSize } from "../defaults.ts";
 import type { DraftOptions, OpenProgress } from "../options.ts";
 import type { ModelFacts } from "../preparing/model-facts.ts";
-import type { OpenModelMessage } from "../protocol.ts";
+import type { ModelDevice, OpenModelMessage } from "../protocol.ts";
 import type { EncoderProcess } from "../vision/encoder-process.ts";
 import { openEncoder } from "../vision/open-encoder.ts";
 import { chooseAttention } from "./attention.ts";
 import { NativeAdapters } from "./c-api/adapters.ts";
-import { libraryFolders, loadLlamaApi, type LibraryFolder, type LlamaApi } from "./c-api/llama-api.ts";
+import { loadLlamaApi, type LlamaApi } from "./c-api/llama-api.ts";
 import { NativeContext, type NativeEmbeddingContext } from "./c-api/native-context.ts";
 import { NativeModel } from "./c-api/native-model.ts";
 import type { Koffi } from "./c-api/structs.ts";
@@ -60,10 +62,13 @@ export interface OpenModel {
   readonly embedding: { readonly plan: EmbeddingPlan; readonly open: () => NativeEmbeddingContext } | null;
   readonly vocabulary: Vocabulary;
   readonly facts: ModelFacts;
+  readonly device: ModelDevice;
 }
 
 export interface OpenListeners {
   readonly onProgress: (progress: OpenProgress) => void;
+  /** Called before the model is loaded, if a GPU is used. */
+  readonly onGpu: () => void;
   readonly log: LogListener;
 }
 
@@ -80,18 +85,23 @@ const minMeasuredContext = 2048;
 const minOutputs = 32;
 
 /** Finds, checks and loads a model, and creates its context. Throws ModelOpenError with one sentence for every failure. */
-export async function openModel(options: OpenModelMessage, { onProgress, log }: OpenListeners): Promise<OpenModel> {
+export async function openModel(options: OpenModelMessage, listeners: OpenListeners): Promise<OpenModel> {
   const { llamaLibraries } = options;
-  const [libraries] =
-    llamaLibraries === undefined ? libraryFolders(options.gpu !== false) : [{ folder: llamaLibraries, more: [] }];
-  if (!libraries) throw libraryMissing();
+  const { onProgress, log } = listeners;
+  const koffi = await importKoffi();
+  const chosen: ChosenLibraries | undefined =
+    llamaLibraries === undefined
+      ? chooseLibraries(koffi, options.gpu !== false)
+      : { libraries: { folder: llamaLibraries, more: [] } };
+  if (!chosen) throw libraryMissing();
   const path = await findFile(options, onProgress);
-  const api = loadLibraries(await importKoffi(), libraries, llamaLibraries, (line, level) => {
+  const api = loadLibraries(koffi, chosen.libraries, llamaLibraries, (line, level) => {
     // The warning concerns the capacity of all slots together. A context that is too long for one answer is logged below.
     if (!line.includes("training context overflow")) log(line, level);
   });
   try {
-    return await load(api, path, options, { onProgress, log });
+    if (options.gpu !== false && api.gpuName() !== null) listeners.onGpu();
+    return await load(api, path, { ...options, noGpu: options.noGpu ?? chosen.noGpu }, listeners);
   } catch (error) {
     if (error instanceof ModelOpenError) throw error;
     const message = error instanceof Error ? error.message : String(error);
@@ -128,7 +138,7 @@ function loadLibraries(koffi: Koffi, libraries: LibraryFolder, own: string | und
     const help =
       libraries.folder === own
         ? "--llama-libraries needs a folder with a build or a release of llama.cpp 0.5.0"
-        : "They come with the package node-llama-cpp: npm install node-llama-cpp@3.22.1";
+        : "Install them again: truewire libraries install";
     throw new ModelOpenError(
       "load-failed",
       `The libraries of llama.cpp in ${libraries.folder} cannot be used: ${message.replace(/\.$/, "")}. ${help}`,
@@ -151,7 +161,7 @@ async function load(
   api: LlamaApi,
   path: string,
   options: OpenModelMessage,
-  { onProgress, log }: OpenListeners,
+  { onProgress, log }: Pick<OpenListeners, "onProgress" | "log">,
 ): Promise<OpenModel> {
   checkAttention(options);
   const hasGpu = options.gpu !== false && api.llama_supports_gpu_offload();
@@ -182,7 +192,7 @@ async function load(
   const need = memoryNeed(file, { ...options, contextSize: sizes.capacity / options.slots });
   const readsWeights = hasRoomForWeights(totalOf(need) + reserved, file.bytes, hasGpu);
   const loading = { options, hasGpu, readsWeights, onProgress };
-  const { model, created } = loadWith(api, path, loading, (loaded) => {
+  const { model, created, device } = loadWith(api, path, loading, (loaded) => {
     // A context reserves memory for the adapters that are loaded when it is created.
     const adapters = options.adapters && new NativeAdapters(loaded, options.adapters);
     const rollback = draft && (draft.draft.maxTokens ?? defaultRecurrentDraftTokens);
@@ -221,6 +231,7 @@ async function load(
       open: () => openSecondaryEmbeddingContext(model, file, plan, { threads, gpu: hasGpu }),
     },
     vocabulary,
+    device,
     // llama.cpp rounds up the size of a context; the requested size is what clients are promised.
     facts: {
       ...factsOf(model, vocabulary, path, Math.min(sizes.contextSize, context.capacity)),
@@ -307,7 +318,11 @@ async function loadEmbedder(
   options: OpenModelMessage,
   { plan, ...loading }: Omit<Loading, "options"> & { readonly plan: EmbeddingPlan },
 ): Promise<OpenModel> {
-  const { model, created: context } = loadWith(api, path, { ...loading, options }, (loaded) =>
+  const {
+    model,
+    created: context,
+    device,
+  } = loadWith(api, path, { ...loading, options }, (loaded) =>
     openEmbeddingContext(loaded, plan, options.threads ?? defaultThreads(loaded.size)),
   );
   await testEmbedding(context, model);
@@ -318,6 +333,7 @@ async function loadEmbedder(
     answering: null,
     embedding: { plan, open: () => context },
     vocabulary,
+    device,
     facts: factsOf(model, vocabulary, path, plan.maxInputTokens),
   };
 }
@@ -336,9 +352,11 @@ function loadWith<T>(
   path: string,
   { options, hasGpu, readsWeights, onProgress }: Loading,
   create: (model: NativeModel) => T,
-): { model: NativeModel; created: T } {
+): { model: NativeModel; created: T; device: ModelDevice } {
   let failure: unknown;
   for (const gpuLayers of gpuLayersToTry(options.gpu, hasGpu)) {
+    const { all } = api.offloaded();
+    if (all > 0 && gpuLayers >= all) continue; // All layers were tried already.
     try {
       const model = new NativeModel(api, path, {
         gpuLayers,
@@ -347,7 +365,7 @@ function loadWith<T>(
         onProgress: (fraction) => onProgress({ phase: "load", fraction }),
       });
       try {
-        return { model, created: create(model) };
+        return { model, created: create(model), device: deviceOf(api, options, gpuLayers, failure) };
       } catch (error) {
         model.free();
         throw error;
@@ -363,6 +381,20 @@ function loadWith<T>(
 function gpuLayersToTry(requested: OpenModelMessage["gpu"], hasGpu: boolean): readonly number[] {
   if (!hasGpu) return [0];
   return typeof requested === "number" ? [requested] : [-1, 64, 48, 32, 24, 16, 8, 4, 0];
+}
+
+/** Where a loaded model computes. `failure`: of loading more layers on the GPU. */
+function deviceOf(api: LlamaApi, { gpu, noGpu }: OpenModelMessage, gpuLayers: number, failure: unknown): ModelDevice {
+  const name = api.gpuName();
+  const reason = failure instanceof Error ? failure.message.replace(/\.$/, "") : undefined;
+  if (gpuLayers === 0 || name === null) {
+    const why = noGpu ?? (name === null ? "no GPU was found" : reason && `it cannot be loaded on ${name} (${reason})`);
+    return { gpu: false, text: `CPU: ${why ?? "gpu is 0"}` };
+  }
+  const { layers, all } = api.offloaded();
+  const rest =
+    layers < all ? (typeof gpu === "number" ? ", as gpu says" : ": the rest does not fit into its memory") : "";
+  return { gpu: true, text: `GPU ${name}, ${layers} of ${all} layers${rest}` };
 }
 
 function factsOf(model: NativeModel, vocabulary: Vocabulary, path: string, contextSize: number): ModelFacts {

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { libraryFile, packageFolder } from "../process/c-api/llama-api.ts";
+import { libraryFile, packageFolder } from "../libraries/library-folders.ts";
 import type { Koffi, Pointer } from "../process/c-api/structs.ts";
 
 /** Where llama.cpp's libmtmd is, which encodes images: a folder of libraries, or one file with all of llama.cpp. */

@@ -64,6 +64,8 @@ export interface ControlledModel {
   readonly profiles?: readonly ServerProfileReport[];
   /** The memory of the loaded model in bytes; null: not known before it is downloaded. */
   readonly memory?: number | null;
+  /** Where a loaded local model computes, with the reason if it is not on a GPU. */
+  readonly device?: string;
   readonly load?: "eager" | "lazy" | "manual";
   readonly keep?: boolean;
   readonly idle_unload_ms?: number | null;

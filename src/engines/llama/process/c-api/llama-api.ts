@@ -1,7 +1,5 @@
-import { existsSync, readdirSync, realpathSync } from "node:fs";
-import { dirname, join, parse } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { LogListener } from "../../../../wire/core/generation-observer.ts";
+import { libraryFile, type LibraryFolder } from "../../libraries/library-folders.ts";
 import {
   baseDeclarations,
   ggmlDeclarations,
@@ -32,15 +30,23 @@ export interface LlamaApi extends LlamaFunctions, GgmlFunctions, BaseFunctions {
   takeError(): string | null;
   /** Whether the model that was loaded last, or is being loaded, has weights in another layout than its file (ggml: extra buffer types). */
   repacksWeights(): boolean;
+  /** The name of the GPU that is used; `null` if there is none. */
+  gpuName(): string | null;
+  /** How many layers of the model that was loaded last are on a GPU, of how many. */
+  offloaded(): { readonly layers: number; readonly all: number };
 }
 
 const stackBytes = 8 * 2 ** 20;
 
-/** ggml-backend.h, `GGML_BACKEND_DEVICE_TYPE_CPU`. */
+/** ggml-backend.h, `GGML_BACKEND_DEVICE_TYPE_CPU`, `…_GPU`, and `…_IGPU`, a GPU that uses main memory. */
 const cpuDevice = 0;
+const gpuDevices = [1, 2];
 
 /** The log line of a buffer other than plain memory: `CPU_REPACK`, `AMX` (llama-model.cpp, ggml-cpu), or a GPU's. */
 const extraBuffer = /^load_tensors: +(?!CPU(?:_Mapped)? )\S+ model buffer size/;
+
+/** llama-model.cpp, `load_tensors`: the output layer counts as one. */
+const offloadLine = /^load_tensors: offloaded (\d+)\/(\d+) layers to GPU/;
 
 /** ggml.h, `ggml_log_level`. Level 5 continues the previous line. */
 const logLevel = { warn: 3, error: 4, continued: 5 } as const;
@@ -55,8 +61,7 @@ function loadBackends(api: GgmlFunctions, { folder, more }: LibraryFolder): void
  * receives llama.cpp's warnings and errors.
  */
 export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: LogListener): LlamaApi {
-  // llama.cpp's recursion is as deep as a client's grammar, and expects the stack of a main thread.
-  koffi.config({ sync_stack_size: stackBytes, async_stack_size: stackBytes });
+  setStackSize(koffi);
   const structs = declareStructs(koffi);
   // In this order, so that dependencies are loaded already, independently of the system's search path.
   const base = open(koffi, libraries, "ggml-base");
@@ -64,6 +69,7 @@ export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: LogLis
   const llama = open(koffi, libraries, "llama");
   let firstError: string | null = null;
   let repacks = false;
+  let offloaded = { layers: 0, all: 0 };
   const api: LlamaApi = {
     ...(functionsOf(llama, llamaDeclarations, structs) as unknown as LlamaFunctions),
     ...(functionsOf(ggml, ggmlDeclarations, structs) as unknown as GgmlFunctions),
@@ -77,11 +83,18 @@ export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: LogLis
       return first;
     },
     repacksWeights: () => repacks,
+    gpuName() {
+      const device = gpuDevices.map((type) => api.ggml_backend_dev_by_type(type)).find((found) => found !== null);
+      return device === undefined ? null : api.ggml_backend_dev_description(device);
+    },
+    offloaded: () => offloaded,
   };
   const onLog = (level: number, text: string): void => {
     // llama.cpp logs the start, then the type of each buffer, before it reads the weights.
     if (text.startsWith("load_tensors: loading model tensors")) repacks = false;
     else repacks ||= extraBuffer.test(text);
+    const [, layers, all] = offloadLine.exec(text) ?? [];
+    if (all !== undefined) offloaded = { layers: Number(layers), all: Number(all) };
     if (level !== logLevel.warn && level !== logLevel.error) return;
     const line = text.trim();
     if (line === "") return;
@@ -98,6 +111,15 @@ export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: LogLis
     throw new Error("none of them computes on this machine's processor");
   api.llama_backend_init();
   return api;
+}
+
+/**
+ * Gives calls the stack that llama.cpp needs: its recursion is as deep as a client's grammar, and expects the stack of a main thread. Koffi takes
+ * this only before the first library is loaded.
+ */
+export function setStackSize(koffi: Koffi): void {
+  if (koffi.config().sync_stack_size === stackBytes) return;
+  koffi.config({ sync_stack_size: stackBytes, async_stack_size: stackBytes });
 }
 
 type Library = ReturnType<Koffi["load"]>;
@@ -219,61 +241,5 @@ function compare<T extends object>(name: string, expected: T, found: T): void {
     throw new Error(
       `the libraries are laid out in another way than llama.cpp 0.5.0: ${name}.${member} is ${String(read)} in place of ${String(value)}`,
     );
-  }
-}
-
-/** Prebuilt libraries of llama.cpp, from node-llama-cpp's package for a platform. */
-export interface LibraryFolder {
-  readonly folder: string;
-  /** Folders with more backends, from a separate package. */
-  readonly more: readonly string[];
-}
-
-/**
- * The folders with libraries for this machine, the best first: for a GPU if it is wanted and the package is installed, then for the CPU.
- * Empty if node-llama-cpp is not installed, or has no libraries for this platform.
- */
-export function libraryFolders(wantsGpu: boolean): LibraryFolder[] {
-  const library = packageFolder(dirname(fileURLToPath(import.meta.url)), "node-llama-cpp");
-  if (library === null) return [];
-  return variants(wantsGpu).flatMap((name) => {
-    const folder = binaries(library, name);
-    if (folder === null) return [];
-    const more = [binaries(library, `${name}-ext`)].filter((extra) => extra !== null);
-    return [{ folder, more }];
-  });
-}
-
-/** The path of a library in a folder, `null` if there is none. Files are named `libllama.v0.5.0.so`, `llama.dll` and so on. */
-export function libraryFile(folder: string, name: string): string | null {
-  const pattern = new RegExp(`^(?:lib)?${name}(?:\\.v[\\d.]+)?\\.(?:so|dylib|dll)$`);
-  const file = readdirSync(folder).find((entry) => pattern.test(entry));
-  return file === undefined ? null : join(folder, file);
-}
-
-/** The names of node-llama-cpp's packages for this platform. */
-function variants(wantsGpu: boolean): string[] {
-  const { platform, arch } = process;
-  if (platform === "darwin") return arch === "arm64" ? ["mac-arm64-metal"] : ["mac-x64"];
-  const system = platform === "win32" ? "win" : "linux";
-  const plain = `${system}-${arch === "arm" ? "armv7l" : arch}`;
-  return wantsGpu && arch === "x64" ? [`${plain}-cuda`, `${plain}-vulkan`, plain] : [plain];
-}
-
-function binaries(library: string, name: string): string | null {
-  const found = packageFolder(library, join("@node-llama-cpp", name));
-  if (found === null) return null;
-  // A package that is replaced by an empty one has no such folder.
-  const folder = join(found, "bins", name);
-  return existsSync(folder) ? folder : null;
-}
-
-/** A package's folder as Node resolves it: in the nearest `node_modules`, with links resolved. */
-export function packageFolder(from: string, name: string): string | null {
-  const { root } = parse(from);
-  for (let folder = from; ; folder = dirname(folder)) {
-    const candidate = join(folder, "node_modules", name);
-    if (existsSync(join(candidate, "package.json"))) return realpathSync(candidate);
-    if (folder === root) return null;
   }
 }
