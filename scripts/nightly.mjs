@@ -1,8 +1,8 @@
 // npm run nightly [-- --only WORD]
 //
-// Runs the tests that look for rare mistakes with random inputs, each with many more than `npm test` tries, the mutations of the checker, and all
-// attacks. Prints one line for each with its seconds, and what it said if it failed; the exit code is 1 if one did. `--only` runs those whose name
-// contains the word. They run one after the other, at night or before a release: about an hour and a half on two cores. Needs a build.
+// Runs the tests that look for rare mistakes with random inputs, each with many more than `npm test` tries, the mutations of the checker, all
+// attacks, and the fuzz targets. Prints one line for each with its seconds, and what it said if it failed; the exit code is 1 if one did. `--only` runs those whose name
+// contains the word. They run one after the other, at night or before a release: about two hours and a half on two cores. Needs a build.
 import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
 
@@ -21,6 +21,12 @@ const runs = {
   schedules: vitest("test/engine/scheduling-random.test.ts", { TRUEWIRE_SCHEDULES: "300" }),
   mutations: npm("mutate"),
   attacks: npm("bench", "attack", "--", "--all"),
+  ...Object.fromEntries(
+    ["json", "sse", "template", "grammar", "gguf", "multipart", "image", "zstd"].map((name) => [
+      `fuzz ${name}`,
+      npm("fuzz", "--", name, "--minutes", "5"),
+    ]),
+  ),
 };
 
 for (const [name, { command, variables }] of Object.entries(runs)) {

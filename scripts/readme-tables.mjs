@@ -14,12 +14,12 @@ const table = (rows) => {
 
 const counted = [recordings(), sessions(), servers(), rules()];
 const numbers = [
-  ["", "", "beside it", "command, date"],
+  ["", "", "compared with", "command, date"],
   ...counted,
-  ...measured.map(({ what, value, beside, command, date, machine }) => [
+  ...measured.map(({ what, value, compared, command, date, machine }) => [
     what,
     `**${value}**`,
-    beside,
+    compared,
     `\`${command}\`, ${date}, ${machine}`,
   ]),
 ];
@@ -93,7 +93,7 @@ function servers() {
     .toSorted()
     .at(-1);
   return [
-    `trials with real servers behind it: ${results.length} products`,
+    `trials with real servers as upstreams: ${results.length} products`,
     `**${done} of ${trials.length}**`,
     "[each](docs/compatibility.md)",
     `\`npm run interop\`, ${newest}`,

@@ -31,6 +31,23 @@ test("systemd takes the unit as it is", ({ skip }) => {
   expect([status, stderr]).toEqual([0, ""]);
 });
 
+test("the release workflow publishes what was tested, with provenance and no other right", () => {
+  const text = readFileSync(".github/workflows/release.yml", "utf8");
+  const [document] = parseAllDocuments(text);
+  expect(document?.errors).toEqual([]);
+  expect(document?.toJS()).toMatchObject({
+    permissions: {},
+    jobs: { publish: { environment: "npm", permissions: { contents: "read", "id-token": "write" } } },
+  });
+  const steps = document?.getIn(["jobs", "publish", "steps"]) as { toJSON(): { run?: string; uses?: string }[] };
+  const runs = steps.toJSON().flatMap(({ run }) => run ?? []);
+  expect(runs.slice(1)).toEqual(["npm ci", ".ci/run", "npm publish --provenance --access public"]);
+  const check = (tag: string): number | null =>
+    spawnSync("sh", ["-c", runs[0] ?? "exit 9"], { env: { ...process.env, GITHUB_REF_NAME: tag } }).status;
+  const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+  expect([check(`v${version}`), check("v9.9.9")]).toEqual([0, 1]);
+});
+
 describe("the container file", () => {
   const text = readFileSync("deploy/Containerfile", "utf8");
 

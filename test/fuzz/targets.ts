@@ -277,14 +277,11 @@ function ggufHeader(): Uint8Array {
   const u32 = (...numbers: number[]): Buffer => Buffer.from(Uint32Array.from(numbers).buffer);
   const u64 = (number: number): Buffer => Buffer.from(BigUint64Array.of(BigInt(number)).buffer);
   const string = (text: string): Buffer => Buffer.concat([u64(text.length), Buffer.from(text)]);
-  return Buffer.concat([
-    Buffer.from("GGUF"),
-    u32(3),
-    u64(1),
-    u64(3),
-    ...[string("general.architecture"), u32(8), string("llama")],
-    ...[string("llama.block_count"), u32(4), u32(2)],
-    ...[string("tokenizer.ggml.tokens"), u32(9), u32(8), u64(2), string("a"), string("b")],
-    ...[string("token_embd.weight"), u32(2), u64(4), u64(2), u32(0), u64(0)],
-  ]);
+  const pairs = [
+    [string("general.architecture"), u32(8), string("llama")],
+    [string("llama.block_count"), u32(4), u32(2)],
+    [string("tokenizer.ggml.tokens"), u32(9), u32(8), u64(2), string("a"), string("b")],
+  ];
+  const tensor = [string("token_embd.weight"), u32(2), u64(4), u64(2), u32(0), u64(0)];
+  return Buffer.concat([Buffer.from("GGUF"), u32(3), u64(1), u64(pairs.length), ...pairs.flat(), ...tensor]);
 }

@@ -31,7 +31,7 @@ test("every build is a package of node-llama-cpp, and every package is in a buil
     ["win32", "x64"],
     ["win32", "arm64"],
   ] as const;
-  const names = platforms.flatMap((platform) => buildsFor(...platform).flatMap((build) => build.packages));
+  const names = platforms.flatMap(([platform, arch]) => buildsFor(platform, arch).flatMap((build) => build.packages));
   const optional = Object.keys(packages["node_modules/node-llama-cpp"]?.optionalDependencies ?? {});
   expect(names.map((name) => `@node-llama-cpp/${name}`).toSorted()).toEqual(optional.toSorted());
   expect(buildsFor("linux", "s390x")).toEqual([]);

@@ -84,7 +84,7 @@ function vulkanDriver(koffi: Koffi, all: boolean): Driver {
     });
     const isGpu = ({ type }: { readonly type: number }): boolean =>
       all || type === deviceTypes.integrated || type === deviceTypes.discrete;
-    const [found = devices[0]] = devices.filter((one) => isGpu(one) && !isOld(one.version));
+    const found = devices.find((one) => isGpu(one) && !isOld(one.version)) ?? devices[0];
     if (found === undefined) return { fits: false, why: "Vulkan finds no device: install the GPU's driver" };
     const shown = `${found.name}, Vulkan ${found.version.join(".")}`;
     if (isOld(found.version)) return { fits: false, why: `${shown}: llama.cpp needs Vulkan ${minVulkan.join(".")}` };

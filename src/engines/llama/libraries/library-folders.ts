@@ -15,7 +15,7 @@ export interface LibraryFolder {
 
 /**
  * The installed builds for this machine: for `wantsGpu` those for GPUs first, else the one for the processor, which the others contain, too.
- * They are packages beside node-llama-cpp, or were installed by `truewire libraries install`. Empty if there are none.
+ * They are packages next to node-llama-cpp, or were installed by `truewire libraries install`. Empty if there are none.
  */
 export function libraryFolders(wantsGpu: boolean): LibraryFolder[] {
   const builds = buildsFor(process.platform, process.arch);

@@ -83,7 +83,7 @@ function readUserConfig(env: NodeJS.ProcessEnv): string {
   }
 }
 
-/** The lines `name=value`, in which `${NAME}` stands for a variable. Source: docs.npmjs.com, npmrc. */
+/** The lines `name=value`, in which `${NAME}` is replaced by a variable. Source: docs.npmjs.com, npmrc. */
 function settingsIn(text: string, env: NodeJS.ProcessEnv): ReadonlyMap<string, string> {
   return new Map(
     text.split(/\r?\n/).flatMap((line) => {
