@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { serialize } from "../../src/wire/apis/members.ts";
 import { errorResponse, message, modelInfo, modelInfoPage, tokenCount } from "../../src/wire/apis/messages/schema.ts";
@@ -7,12 +6,11 @@ import type { Exchange } from "../../src/judge/check/rules/exchange.ts";
 import { judge } from "../../src/judge/check/rules/judge.ts";
 import { legalMessageBody, legalMessageStream } from "./legal/messages.ts";
 import type { Legal } from "./legal/stream.ts";
-import { exchangeOfRecording, type Recording, readRecordings, recordings } from "./read-recordings.ts";
+import { exchangeOfRecording, hasRecordings, type Recording, readRecordings } from "../support/recordings.ts";
 
 // The rules about Anthropic's Messages API.
 
-const isHere = existsSync(recordings);
-if (!isHere) console.log("skipped: no ../shared/recordings of Anthropic's API to judge");
+const isHere = hasRecordings("of Anthropic's API to judge");
 
 const files = ["messages-stream", "messages", "messages-errors", "messages-other"] as const;
 const severities = new Map(everyRule.map((rule) => [rule.id, rule.severity]));

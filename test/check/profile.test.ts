@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -6,11 +6,10 @@ import { judgeCapture } from "../../src/judge/check/check-capture.ts";
 import { everyRule } from "../../src/judge/check/rules/every-rule.ts";
 import { judge } from "../../src/judge/check/rules/judge.ts";
 import { logprobExchange } from "./legal/logprobs.ts";
-import { exchangeOfRecording, readRecordings, recordings } from "./read-recordings.ts";
+import { exchangeOfRecording, hasRecordings, readRecordings } from "../support/recordings.ts";
 import { runTruewire } from "../support/serve.ts";
 
-const present = existsSync(recordings);
-if (!present) console.log("skipped: no ../shared/recordings to demand profile exact of");
+const present = hasRecordings("to demand profile exact of");
 
 /** What is wrong with a recording, and so no fault of the rule that finds it. */
 const exceptions: Record<string, string> = {

@@ -1,13 +1,11 @@
-import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { formOf } from "../../src/judge/check/rules/form.ts";
 import { judge } from "../../src/judge/check/rules/judge.ts";
 import { everyRule } from "../../src/judge/check/rules/every-rule.ts";
-import { exchangeOfRecording, readRecordings, recordings } from "./read-recordings.ts";
+import { exchangeOfRecording, hasRecordings, readRecordings } from "../support/recordings.ts";
 
 // Real OpenAI traffic is legal by definition: a rule that objects to it is wrong, or the recording is.
-const present = existsSync(recordings);
-if (!present) console.log("skipped: no ../shared/recordings to judge");
+const present = hasRecordings("to judge");
 
 /** What is wrong with a recording, and so no fault of the rule that finds it. */
 const exceptions: Record<string, Record<string, string>> = {

@@ -1,12 +1,10 @@
-import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { judge } from "../../src/judge/check/rules/judge.ts";
 import { ruleNamed } from "../../src/judge/check/rules/every-rule.ts";
-import { exchangeOfRecording, readRecordings, type Recording, recordings } from "./read-recordings.ts";
+import { exchangeOfRecording, hasRecordings, readRecordings, type Recording } from "../support/recordings.ts";
 
 // Real traffic of the Responses API is legal by definition: a rule that objects to it is wrong, or the recording is.
-const present = existsSync(recordings);
-if (!present) console.log("skipped: no ../shared/recordings of the Responses API to judge");
+const present = hasRecordings("of the Responses API to judge");
 
 /** What is wrong with a recording, and so no fault of the rule that finds it. */
 const exceptions: readonly (readonly [name: RegExp, rule: RegExp, why: string])[] = [

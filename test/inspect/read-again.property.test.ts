@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { hasRecordings, readRecordings } from "../support/recordings.ts";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { GenerationEvent } from "../../src/wire/core/events.ts";
@@ -14,9 +14,7 @@ import { captureOf, doubles } from "../upstream/double-server.ts";
 // Inspect keeps no events of an upstream's answer: it reads them again, from the text that it kept. They must be those that the client's
 // answer was written from.
 
-const recordings = new URL("../../../shared/recordings/", import.meta.url);
-const isHere = existsSync(recordings);
-if (!isHere) console.log("skipped: no ../shared/recordings of streams to read again");
+const isHere = hasRecordings("of streams to read again");
 
 type Api = "chat" | "messages" | "responses";
 /** How the upstream's answer ends: with the end of its body, a lost connection, silence, or the client that leaves. */
@@ -165,11 +163,9 @@ interface Stream {
 }
 
 function recorded(api: Api): Stream[] {
-  return readFileSync(new URL(`${api}-stream.jsonl`, recordings), "utf8")
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => ({ ...(JSON.parse(line) as { name: string; body: string }), api }))
-    .filter(({ body }) => typeof body === "string" && body.length < 40_000);
+  return readRecordings(`${api}-stream`)
+    .map(({ name, body }) => ({ api, name, body }))
+    .filter(({ body }) => body.length < 40_000);
 }
 
 const streams: readonly Stream[] = [

@@ -13,6 +13,7 @@ import { completionParameters } from "../../src/wire/apis/completions/request.ts
 import { messageParameters, messageRequest } from "../../src/wire/apis/messages/request-schema.ts";
 import * as ollama from "../../src/wire/apis/ollama/schema.ts";
 import * as ollamaRequests from "../../src/wire/apis/ollama/request-schema.ts";
+import { steerInput } from "../../src/wire/apis/responses/request-schema.ts";
 import { responsesParameters } from "../../src/wire/apis/responses/parameters.ts";
 
 /** An object of an API, as the vendor's SDK declares it and as we describe it. */
@@ -66,6 +67,15 @@ const responseEvents = z.union(
   ),
 );
 
+/** What clients send over a WebSocket. The members of `response.create` are those of a request. */
+const clientEvents = z.union([
+  z.object({
+    type: z.literal("response.create"),
+    ...Object.fromEntries(responsesParameters.map(({ name, shape }) => [name, shape])),
+  }),
+  z.object({ type: z.literal("response.steer"), previous_response_id: z.string(), input: steerInput }),
+]);
+
 /** Every object of every API that the SDKs declare and that we read or write. */
 export const descriptions: readonly Description[] = [
   openai(`${chatModule}:ChatCompletionCreateParamsBase`, "chat: request", request(chatParameters), chatParameters),
@@ -86,6 +96,7 @@ export const descriptions: readonly Description[] = [
   ),
   openai(`${responsesModule}:Response`, "responses: answer", responses.response),
   openai(`${responsesModule}:ResponseStreamEvent`, "responses: event", responseEvents),
+  openai(`${responsesModule}:ResponsesClientEvent`, "responses: client event", clientEvents),
   openai(`${conversationsModule}:ConversationCreateParams`, "conversations: request", conversations.createConversation),
   openai(`${conversationsModule}:ConversationUpdateParams`, "conversations: update", conversations.updateConversation),
   openai(`${conversationsModule}:Conversation`, "conversations: answer", conversations.conversation),

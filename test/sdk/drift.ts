@@ -5,6 +5,9 @@ import { join, resolve } from "node:path";
 import { descriptionsOf, sdks, shapesOf } from "./compare.ts";
 import { missing, shapeOfSchema } from "./shape.ts";
 import type { Declaration, Declarations, Members } from "./shape.ts";
+import type { SdkName } from "./names.ts";
+import { namesOf, readSource, treatmentOfName } from "./names.ts";
+import { wireWordsOf } from "./wire-words.ts";
 import { kindOf, treatmentOf } from "./treatment.ts";
 
 // What the vendors' newest SDKs declare that is new, and what Truewire does with it.
@@ -12,10 +15,11 @@ import { kindOf, treatmentOf } from "./treatment.ts";
 //   npm run drift
 //   npm run drift -- openai@6.49.0 @anthropic-ai/sdk@0.120.0
 //
-// Installs the newest version of each SDK from the registry into a temporary folder, and compares its types with those of an older version:
-// that of the arguments, else the newest that package.json pins. Shows what their changelogs say, and one table per API with the type and the
-// doc comment of each new member. Exit code 1 if something is neither described in
-// `src/wire/apis/` nor listed in `test/sdk/gaps.ts`.
+// Installs the newest version of each SDK, and of each package of a client, from the registry into a temporary folder, and compares it with an
+// older version: that of the arguments, else the newest that package.json pins. Shows what their changelogs say. Of an SDK: one table per object
+// with the type and the doc comment of each new member, and one of the new endpoints, headers, betas, models and errors. Of a client: the new
+// words in its code that may be on the wire. Exit code 1 if something new is neither described in `src/wire/apis/` nor known in `src/`, nor listed
+// in `test/sdk/gaps.ts` or `test/sdk/name-reasons.ts`.
 const folder = mkdtempSync(join(tmpdir(), "truewire-drift-"));
 /** The packages of clients that package.json pins, without the SDKs. */
 const clients = [
@@ -24,11 +28,15 @@ const clients = [
   "@ai-sdk/openai",
   "@ai-sdk/openai-compatible",
   "@langchain/anthropic",
+  "@langchain/core",
   "@langchain/openai",
   "@openai/agents",
 ];
 /** A longer type or doc comment is cut, in characters. */
 const maxShown = 300;
+const source = readSource();
+/** Names that LangChain and bundlers make for themselves. */
+const ofClientsOwn = /^l[cs]_|_exports$/;
 let unknown = 0;
 try {
   writeFileSync(join(folder, "package.json"), "{}");
@@ -49,20 +57,23 @@ try {
     console.log(`\nTested here: ${packages.map((name) => versionIn(installed(name))).join(", ")}.`);
     for (const line of changesSince(versionIn(before), newest)) console.log(line);
     report(sdk, newest, before);
+    reportNames(sdk, newest, before);
   }
-  console.log("\n## Clients\n\n| package | newest | tested here |\n| --- | --- | --- |");
-  const all = Object.entries({ ...pinned("dependencies"), ...pinned("devDependencies") });
   for (const name of clients) {
-    const tested = all.flatMap(([key, version]) => {
-      if (key === name) return [version];
-      return version.startsWith(`npm:${name}@`) ? [version.slice(`npm:${name}@`.length)] : [];
-    });
-    console.log(`| ${name} | ${versionIn(join(folder, "node_modules", name))} | ${tested.join(", ")} |`);
+    const newest = join(folder, "node_modules", name);
+    const tested = packagesOf(name);
+    const before = older.has(name) ? join(folder, "node_modules", olderName(name)) : installed(tested.at(-1) ?? name);
+    console.log(`\n## ${name} ${versionIn(newest)} after ${versionIn(before)}`);
+    console.log(`\nTested here: ${tested.map((each) => versionIn(installed(each))).join(", ")}.`);
+    for (const line of changesSince(versionIn(before), newest)) console.log(line);
+    reportWords(newest, before);
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
-console.log(`\n${unknown} members, values or types are neither described nor listed in test/sdk/gaps.ts.`);
+console.log(
+  `\n${unknown} members, values, types, names or words are neither described or known in src/, nor listed in test/sdk/gaps.ts or test/sdk/name-reasons.ts.`,
+);
 if (unknown > 0) process.exitCode = 1;
 
 /** Prints a table for each object of an API in which something is new or unknown. */
@@ -97,11 +108,46 @@ function report(sdk: string, newest: string, before: string): void {
   }
 }
 
+/** Prints a table of the names that are new, gone or unknown. */
+function reportNames(sdk: string, newest: string, before: string): void {
+  const [all, known] = [newest, before].map((path) => namesOf(sdk, path)) as [readonly SdkName[], readonly SdkName[]];
+  const within = (list: readonly SdkName[], { kind, name }: SdkName): boolean =>
+    list.some((one) => one.kind === kind && one.name === name);
+  const rows = all.flatMap((one) => {
+    const treatment = treatmentOfName(sdk, one, source);
+    if (treatment === undefined) unknown++;
+    if (treatment !== undefined && within(known, one)) return [];
+    return [`| \`${one.name}\` | ${one.kind} | ${cell(one.about)} | ${treatment ?? "**unknown**"} |`];
+  });
+  const gone = known.filter((one) => !within(all, one)).map(({ kind, name }) => `| \`${name}\` | ${kind}, gone | | |`);
+  if (rows.length + gone.length === 0) return;
+  console.log("\n### Names\n\n| new | | what the SDK says | what Truewire does |\n| --- | --- | --- | --- |");
+  for (const row of [...rows, ...gone]) console.log(row);
+}
+
+/** Prints a table of a client's new words. */
+function reportWords(newest: string, before: string): void {
+  const known = wireWordsOf(before);
+  const added = [...wireWordsOf(newest)].filter(([word]) => !known.has(word) && !ofClientsOwn.test(word));
+  if (added.length === 0) return;
+  console.log("\n| new word | in its code | what Truewire does |\n| --- | --- | --- |");
+  for (const [word, line] of added) {
+    const file = [...source].find(([, text]) => text.includes(word.toLowerCase()))?.[0];
+    if (file === undefined) unknown++;
+    console.log(`| \`${word}\` | \`${cell(line)}\` | ${file === undefined ? "**unknown**" : `in ${file}`} |`);
+  }
+}
+
+/** A text for a cell of a table. */
+function cell(text: string): string {
+  const line = text.replaceAll(/\s+/g, " ").replaceAll("|", "\\|").trim();
+  return line.length > maxShown ? `${line.slice(0, maxShown)}…` : line;
+}
+
 /** A declaration for a cell of a table. */
 function declared({ type, doc }: Declaration): string {
   return [type, doc]
-    .map((text) => text.replaceAll(/\s+/g, " ").replaceAll("|", "\\|").trim())
-    .map((text) => (text.length > maxShown ? `${text.slice(0, maxShown)}…` : text))
+    .map(cell)
     .map((text, at) => (at === 0 && text !== "" ? `\`${text}\`` : text))
     .filter((text) => text !== "")
     .join(" – ");
@@ -118,13 +164,25 @@ function changesSince(version: string, folder: string): readonly string[] {
   return sections.slice(0, Math.max(end, 0)).flatMap((section) => {
     const [title = "", ...lines] = section.split("\n");
     const name = /^## \[?([^\]\s(]+)/.exec(title)?.[1] ?? "";
-    const changes = lines.filter((line) => /^\* \*\*(?:api|client|types)[^*]*\*\*/.test(line));
-    return changes.map((line) => `- ${name}: ${line.slice(2).replace(/ \(\[.*$/, "")}`);
+    // The vendors' SDKs list changes by their room, the others by their commit.
+    const changes = lines.filter((line) =>
+      /^(?:\* \*\*(?:api|client|types)[^*]*\*\*|- (?!Updated dependencies))/.test(line),
+    );
+    return changes.map(
+      (line) => `- ${name}: ${line.replace(/^. (?:.* Thanks \[.*?\)! - )?/, "").replace(/ \(\[.*$/, "")}`,
+    );
   });
 }
 
 function olderName(sdk: string): string {
   return `older-${sdk.replaceAll(/[@/]/g, "")}`;
+}
+
+/** The packages of `node_modules` that are versions of a client, the newest one last. */
+function packagesOf(name: string): readonly string[] {
+  const all = Object.entries({ ...pinned("dependencies"), ...pinned("devDependencies") });
+  const found = all.flatMap(([key, version]) => (key === name || version.startsWith(`npm:${name}@`) ? [key] : []));
+  return found.sort((a, b) => versionIn(installed(a)).localeCompare(versionIn(installed(b)), "en", { numeric: true }));
 }
 
 function installed(name: string): string {

@@ -13,6 +13,23 @@ export const gaps: Readonly<Record<string, Reasons>> = {
       "reasoning.mode",
     ]),
   },
+  "responses: client event": {
+    ...because("accepted without an effect on local models; passed on to an upstream that speaks the API", [
+      "[type=response.create].reasoning.context",
+      "[type=response.create].reasoning.mode",
+    ]),
+    ...because("refused as `invalid_input`: a steer has messages of the user with `type`, `role` and `content`", [
+      "[type=response.steer].input[][type=function_call_output]",
+      "[type=response.steer].input[].id",
+      "[type=response.steer].input[].status",
+    ]),
+    ...because("of a part in a steer: accepted without an effect", [
+      "[type=response.steer].input[].content[][type=input_file].detail",
+      "[type=response.steer].input[].content[][type=input_file].prompt_cache_breakpoint",
+      "[type=response.steer].input[].content[][type=input_image].prompt_cache_breakpoint",
+      "[type=response.steer].input[].content[][type=input_text].prompt_cache_breakpoint",
+    ]),
+  },
   "responses: answer": {
     ...because("a convenience of the SDK, not on the wire", ["output_text"]),
     ...because(

@@ -1,5 +1,6 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { hasRecordings } from "../support/recordings.ts";
 import { sdks } from "./compare.ts";
 import { countRecordings, wiresPage } from "./wires-page.ts";
 import type { WiresData } from "./wires-page.ts";
@@ -21,9 +22,6 @@ test("the numbers are about the versions that are installed", () => {
   }
 });
 
-const recordings = "../shared/recordings";
-if (!existsSync(recordings)) console.log("skipped: no ../shared/recordings to count");
-
-test.skipIf(!existsSync(recordings))("the numbers of recordings are those of ../shared", () => {
-  expect(countRecordings(recordings)).toEqual(data.recordings);
+test.skipIf(!hasRecordings("to count"))("the numbers of recordings are those of ../shared", () => {
+  expect(countRecordings()).toEqual(data.recordings);
 });

@@ -1,8 +1,7 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import type * as z from "zod";
 import * as rerank from "../../src/wire/apis/rerank/schema.ts";
 import * as tokens from "../../src/wire/apis/tokens/schema.ts";
+import { readRecordings } from "../support/recordings.ts";
 import { descriptionsOf, sdks } from "./compare.ts";
 import { gaps } from "./gaps.ts";
 import { shapeOfSchema } from "./shape.ts";
@@ -45,13 +44,11 @@ const recordingsOf: Readonly<Record<string, Readonly<Record<string, string>>>> =
   "errors of OpenAI": { bodies: "errors" },
 };
 
-/** Counts the recordings in the files of a folder. */
-export function countRecordings(folder: string): WiresData["recordings"] {
+/** Counts the recordings that are next to the project. */
+export function countRecordings(): WiresData["recordings"] {
   const files = Object.values(recordingsOf).flatMap((kinds) => Object.values(kinds));
   const counted = files.map((file) => {
-    const path = join(folder, `${file}.jsonl`);
-    const lines = existsSync(path) ? readFileSync(path, "utf8").trimEnd().split("\n") : [];
-    const all = lines.map((line) => JSON.parse(line) as { readonly date: string | null; readonly fidelity: string });
+    const all = readRecordings(file);
     const newest = all
       .map(({ date }) => date ?? "")
       .sort()

@@ -1,16 +1,16 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { recordingFolders } from "../support/recordings.ts";
 import { sdks } from "./compare.ts";
 import { countRecordings, wiresPage } from "./wires-page.ts";
 import type { WiresData } from "./wires-page.ts";
 
 // Updates test/sdk/wires.json and docs/wires.md.
 //
-//   npm run wires [FOLDER]
+//   npm run wires
 //
-// FOLDER: the recordings, by default ../shared/recordings; without it, their numbers stay as they are. The days of releases come from the
-// registry; those that are known already are not asked for.
-const [folder = "../shared/recordings"] = process.argv.slice(2);
+// Without ../shared/recordings, their numbers stay as they are. The days of releases come from the registry; those that are known already are
+// not asked for.
 const file = "test/sdk/wires.json";
 const before = JSON.parse(readFileSync(file, "utf8")) as WiresData;
 const released = Object.entries(sdks).map(([sdk, packages]) => {
@@ -22,7 +22,7 @@ const released = Object.entries(sdks).map(([sdk, packages]) => {
 });
 const data: WiresData = {
   sdks: Object.fromEntries(released),
-  recordings: existsSync(folder) ? countRecordings(folder) : before.recordings,
+  recordings: recordingFolders.length > 0 ? countRecordings() : before.recordings,
 };
 writeFileSync(file, `${JSON.stringify(data, null, 2)}\n`);
 writeFileSync("docs/wires.md", wiresPage(data));

@@ -1,7 +1,6 @@
 import type { AnswerHeaders } from "../../wire/core/inspection.ts";
 import type { GenerationEnd, GenerationFailure } from "../../wire/core/events.ts";
-import { kindOfStatus } from "../../wire/core/failure.ts";
-import { upstreamRequestId } from "../../wire/core/source-headers.ts";
+import { kindOfStatus, upstreamRequestId } from "../../wire/core/failure.ts";
 import { badAnswer, failureOfText, readFailure } from "../../wire/apis/tolerant/read-failure.ts";
 import type { RepairLog } from "../../wire/apis/tolerant/repairs.ts";
 import { parseTolerantly } from "../../wire/apis/tolerant/read-response.ts";

@@ -5,6 +5,7 @@ import type { RepairedCapture, RepairOptions } from "../../wire/apis/repair-capt
 import { exact, lean } from "../../wire/apis/profile.ts";
 import { isObject } from "../../wire/core/json.ts";
 import { judgeAnswer } from "./check-capture.ts";
+import { knownPart } from "./known-part.ts";
 import { ruleNamed } from "./rules/every-rule.ts";
 import { random as secureRandom } from "../../wire/random/random.ts";
 
@@ -16,19 +17,28 @@ const paths: Readonly<Record<CapturedApi, string>> = {
 };
 
 /**
- * Repairs a captured answer. One in which the rules of the profile find nothing wrong is returned unchanged. One that has only lost the
- * vendor's way of printing it (profile `exact`) is printed again. Any other is written from its events, as `serve` writes it.
+ * Repairs a captured answer. One in which the rules of the profile find nothing wrong is returned unchanged, also where something in it is
+ * unknown: an event, or in profile `exact` a member or a value, as vendors add them. One that has only lost the vendor's way of printing it
+ * (profile `exact`) is printed again. Any other is written from its events, as `serve` writes it.
  */
 export function repairCapture(capture: string, options: RepairOptions): RepairedCapture {
   const api = options.from === "auto" ? apiOfCapture(capture) : options.from;
-  const rewritten = rewrittenCapture(capture, { ...options, from: api });
+  const own = { ...options, from: api };
+  const rewritten = rewrittenCapture(capture, own);
   if (isOfOtherEndpoint(capture)) return rewritten;
+  const isExact = options.profile.name === "exact";
   const isRight = (body: string): boolean => isRightAnswer(body, api, options);
   if (rewritten.repairs.length === 0 && isRight(capture)) return { ...rewritten, body: capture };
-  if (options.profile.name !== "exact") return rewritten;
+  const known = knownPart(capture, api, isExact);
+  if (known !== capture && isRight(known)) {
+    const { repairs, end } = rewrittenCapture(known, own);
+    if (repairs.length === 0) return { body: capture, repairs, end };
+  }
+  if (!isExact) return rewritten;
   const { request, random } = options;
   const ordered = orderedCapture(capture, { api, request, random });
-  return ordered !== undefined && isRight(ordered) ? { ...rewritten, body: ordered } : rewritten;
+  const isPrinted = ordered !== undefined && (isRight(ordered) || isRight(knownPart(ordered, api, true)));
+  return isPrinted ? { ...rewritten, body: ordered } : rewritten;
 }
 
 /** Whether the rules find nothing wrong in an answer: to its request, or at all, since recorders edit requests. */

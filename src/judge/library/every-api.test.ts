@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { hasRecordings, type Recording, readRecordings } from "../../../test/support/recordings.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { accumulate } from "../../wire/core/accumulate.ts";
@@ -202,24 +202,8 @@ test("an id, and what a response repeats of its request", () => {
   expect(hidden.content.map(({ type }) => type)).toEqual(["text", "tool_use"]);
 });
 
-const recordings = new URL("../../../../shared/recordings/", import.meta.url);
-const isHere = existsSync(recordings);
-if (!isHere) console.log("skipped: no ../shared/recordings to read and write");
-
-interface Recording {
-  readonly name: string;
-  readonly status: number;
-  readonly model: string | null;
-  readonly request: unknown;
-  readonly body: string;
-}
-
 function recorded(kind: string): readonly Recording[] {
-  return readFileSync(new URL(`${kind}.jsonl`, recordings), "utf8")
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as Recording)
-    .filter(({ status }) => (status ?? 200) === 200);
+  return readRecordings(kind).filter(({ status }) => status === 200);
 }
 
 /** The parts of an answer, without what the reader of a rewritten answer cannot know: the ids that a writer makes. */
@@ -239,7 +223,7 @@ function parts({ choices, usage, end }: Generation) {
   };
 }
 
-describe.skipIf(!isHere)("recordings", () => {
+describe.skipIf(!hasRecordings("to read and write"))("recordings", () => {
   test.each([apis[1], apis[2]])("$api: streams and bodies are read, written and read again the same", async (own) => {
     const streams = recorded(`${own.api}-stream`);
     for (const { name, body, model, request } of streams) {

@@ -8,8 +8,8 @@ import { writeChatResponse } from "../../wire/apis/chat/write-body.ts";
 import { ChatStreamWriter } from "../../wire/apis/chat/write-stream.ts";
 import type { ChoicesContext, RequestedAnswer } from "../../wire/apis/choices-answer.ts";
 import { internalError } from "../../wire/apis/failures.ts";
-import { answerId, requestId } from "../../wire/apis/ids.ts";
-import { messageId } from "../../wire/apis/messages/ids.ts";
+import { answerId } from "../../wire/apis/ids.ts";
+import { messageId, messagesRequestId } from "../../wire/apis/messages/ids.ts";
 import { writeMessageResponse } from "../../wire/apis/messages/write.ts";
 import type { MessageContext } from "../../wire/apis/messages/write.ts";
 import { MessageStreamWriter } from "../../wire/apis/messages/write-stream.ts";
@@ -350,7 +350,7 @@ function messageContext(options: WriteMessagesOptions): MessageContext {
   return {
     ...context,
     id: options.id ?? messageId(created, random),
-    options: { requestId: id ?? requestId(random), reasoning },
+    options: { requestId: id ?? messagesRequestId(created * 1000, random), reasoning },
   };
 }
 

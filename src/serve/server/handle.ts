@@ -2,8 +2,8 @@ import { turnSeal } from "../../wire/apis/turn-seal.ts";
 import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
 import { isObject } from "../../wire/core/json.ts";
 import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../../wire/apis/failures.ts";
-import { requestId } from "../../wire/apis/ids.ts";
 import { runsHosted } from "./hosted/hosted-calls.ts";
+import type { ApiErrorFormat } from "../../wire/apis/api-error-format.ts";
 import { azurePath, plainPath, requestedProfile } from "./exchange.ts";
 import type { HttpExchange } from "./exchange.ts";
 import { modelNotServed, modelsOf } from "./model-directory.ts";
@@ -47,7 +47,7 @@ const admission: readonly Stage[] = [findRoute, checkOrigin, chooseProfile, requ
 export async function handle(exchange: HttpExchange, service: Service): Promise<void> {
   const record = new RequestRecord();
   const { settings, log, requests, inspector } = service;
-  const id = requestId(random);
+  const id = newRequestId(exchange);
   record.watched = inspector?.watch(exchange, id, record, settings.mask);
   if (record.watched instanceof WatchedRequest) record.inspection = record.watched;
   const reply = new Reply(exchange, id, record, settings);
@@ -68,7 +68,7 @@ export async function handle(exchange: HttpExchange, service: Service): Promise<
 
 /** Whether a client may open a WebSocket at the path of the exchange. If not, the exchange is answered with the reason. */
 export async function admit(exchange: HttpExchange, service: Service): Promise<boolean> {
-  const reply = new Reply(exchange, requestId(random), new RequestRecord(), service.settings);
+  const reply = new Reply(exchange, newRequestId(exchange), new RequestRecord(), service.settings);
   try {
     for (const stage of admission) await stage(reply, service);
     return true;
@@ -83,12 +83,21 @@ export async function admit(exchange: HttpExchange, service: Service): Promise<b
 function findRoute(reply: Reply): void {
   const { exchange } = reply;
   const found = routeOf(exchange.path);
-  const header = (name: string): string | undefined => exchange.header(name);
-  const conventions = found?.route.conventions ?? conventionsOfUnknown(exchange.path, header);
-  reply.conventions = typeof conventions === "function" ? conventions(header) : conventions;
+  reply.conventions = conventionsOf(exchange, found?.route);
   if (!found) return;
   reply.route = found.route;
   reply.parameter = found.parameter;
+}
+
+function conventionsOf(exchange: HttpExchange, route: ServerRoute | undefined): ApiErrorFormat {
+  const header = (name: string): string | undefined => exchange.header(name);
+  const conventions = route?.conventions ?? conventionsOfUnknown(exchange.path, header);
+  return typeof conventions === "function" ? conventions(header) : conventions;
+}
+
+/** An id in the form of the API whose path is requested, for the log and the answer's headers. */
+function newRequestId(exchange: HttpExchange): string {
+  return conventionsOf(exchange, routeOf(exchange.path)?.route).newRequestId(Date.now(), random);
 }
 
 /** Throws `FailureError` 403 for a page that may not use the server. */

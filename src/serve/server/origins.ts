@@ -1,5 +1,4 @@
-import { FailureError } from "../../wire/core/failure.ts";
-import { upstreamRequestId } from "../../wire/core/source-headers.ts";
+import { FailureError, upstreamRequestId } from "../../wire/core/failure.ts";
 import { profileHeader, resumeHeader } from "./exchange.ts";
 import type { HttpExchange, HeaderFields } from "./exchange.ts";
 

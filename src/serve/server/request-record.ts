@@ -7,8 +7,7 @@ import type {
   Timings,
   Usage,
 } from "../../wire/core/events.ts";
-import { type FallbackReason, loggedError, loggedFailure } from "../../wire/core/failure.ts";
-import { upstreamRequestId } from "../../wire/core/source-headers.ts";
+import { type FallbackReason, loggedError, loggedFailure, upstreamRequestId } from "../../wire/core/failure.ts";
 import type {
   AttemptObserver,
   GenerationObserver,

@@ -2,6 +2,7 @@ import type { ModelInfo } from "../core/engine.ts";
 import type { GenerationFailure } from "../core/events.ts";
 import type { Profile } from "./profile.ts";
 import type { RateLevels } from "./rate-limits.ts";
+import { requestId } from "./ids.ts";
 import { writeErrorBody } from "./error-body.ts";
 import type { ErrorAnswer } from "./error-body.ts";
 import { openaiLimitHeaders } from "./rate-limits.ts";
@@ -10,6 +11,8 @@ import { openaiLimitHeaders } from "./rate-limits.ts";
 export interface ApiErrorFormat {
   /** The client's key; "" without one. */
   keyIn(header: HeaderReader): string;
+  /** Returns an id for a request in the vendor's form. `now`: Unix time in milliseconds; `random`: uniform in [0, 1). */
+  newRequestId(now: number, random: () => number): string;
   /** Headers of every answer. `requestId`: as in the log; `processingMs`: until the head of the answer. */
   answerHeaders(requestId: string, processingMs: number): Record<string, string>;
   /** Headers with the rest of a key's rate limits. `now`: Unix time in milliseconds. */
@@ -38,6 +41,7 @@ export type HeaderReader = (name: string) => string | undefined;
 /** OpenAI's keys (a Bearer token, a basic password from browsers, or `x-api-key` from some gateways), headers and error object. */
 export const openaiErrorFormat: ApiErrorFormat = {
   keyIn,
+  newRequestId: (_now, random) => requestId(random),
   answerHeaders: (requestId, processingMs) => ({
     "x-request-id": requestId,
     "openai-processing-ms": String(processingMs),

@@ -15,6 +15,8 @@ export interface RequestedAnswer {
   /** Reasoning fields are requested; undefined: the profile's default. */
   readonly includeReasoning?: boolean;
   readonly includeTimings: boolean;
+  /** `service_tier` of the request. */
+  readonly serviceTier?: string;
   /** Send the stop string that ended the choice, as `stop_str`. */
   readonly includeStopString?: boolean;
   /** The ids of the prompt's and the answer's tokens. */

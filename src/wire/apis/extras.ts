@@ -3,17 +3,28 @@ import type { RequestedAnswer, ChoicesContext } from "./choices-answer.ts";
 import type { JsonValue } from "./json-text.ts";
 import { jsonText } from "./json-text.ts";
 
-/** The members of an extra event that the settings allow, or that the client requested by a parameter. */
+/**
+ * The members of an extra event that the settings allow, or that the client requested by a parameter. Audio and moderation are OpenAI's own, and
+ * only in answers to a request for them.
+ */
 export function allowedExtras(event: ExtraEvent, context: ChoicesContext): [name: string, value: JsonValue][] {
-  const pass = context.settings.passExtra ?? false;
-  const requested = requestedMembers(context.requested);
-  if ((pass === false && requested.length === 0) || event.place === "item" || (event.dialect ?? "chat") !== "chat")
-    return [];
+  if (event.place === "item" || (event.dialect ?? "chat") !== "chat") return [];
   // A source's members are parsed JSON.
   const members = Object.entries(event.value as Record<string, JsonValue>);
+  const pass = context.settings.passExtra ?? false;
   if (pass === true) return members;
-  return members.filter(([name]) => requested.includes(name) || (pass !== false && pass.includes(name)));
+  const requested = requestedMembers(context.requested);
+  return members.filter(
+    ([name, value]) =>
+      ofOpenai.includes(name) ||
+      requested.includes(name) ||
+      (pass !== false && pass.includes(name)) ||
+      // OpenAI's deltas of audio have no text.
+      (name === "content" && value === null && context.profile.name === "exact"),
+  );
 }
+
+const ofOpenai = ["audio", "moderation"];
 
 /** The members that a chat server adds to a call: those that it demands back, and those that the settings allow. */
 export function callExtras(

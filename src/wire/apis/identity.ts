@@ -1,7 +1,7 @@
 import type { SourceIdentity } from "../core/events.ts";
 import type { ChoicesContext } from "./choices-answer.ts";
 import { ownId } from "./ids.ts";
-import type { AnswerSettings } from "./port.ts";
+import { grantedTier } from "./openai-models.ts";
 
 /** Members that every chunk of an answer repeats. */
 export interface AnswerIdentity {
@@ -32,11 +32,16 @@ function shownModel({ profile, model }: ChoicesContext, source: string | undefin
   return profile.resolvesModels && source?.startsWith(`${model}-`) ? source : model;
 }
 
-/** `service_tier`: the source's, else the settings', else `fallback`; undefined for an answer without this member. */
+/**
+ * `service_tier`: the source's, else the one that was requested, else the settings', else `fallback`; undefined for an answer without this
+ * member.
+ */
 export function shownTier(
   fallback: string | null | undefined,
-  settings: AnswerSettings,
+  { requested, settings }: Pick<ChoicesContext, "requested" | "settings">,
   source: SourceIdentity = {},
 ): string | null | undefined {
-  return fallback === undefined ? undefined : (source.serviceTier ?? settings.serviceTier ?? fallback);
+  if (fallback === undefined) return undefined;
+  const granted = grantedTier(requested.serviceTier, settings.standsFor);
+  return source.serviceTier ?? granted ?? settings.serviceTier ?? fallback;
 }

@@ -224,7 +224,16 @@ function inResponsesOrder(name: string, value: unknown, number: NumberForm, requ
     );
   }
   if (!isObject(value)) return value as JsonValue;
-  if ((clientJsonMembers as readonly string[]).includes(name)) return alike(value, request) as JsonValue;
+  if ((clientJsonMembers as readonly string[]).includes(name)) {
+    const ordered = alike(value, request) as { readonly [name: string]: JsonValue };
+    // The client names the variables; what they contain is OpenAI's.
+    if (name !== "variables") return ordered;
+    const variables = Object.entries(ordered).map(([key, part]) => [
+      key,
+      inResponsesOrder("", part, number, undefined),
+    ]);
+    return Object.fromEntries(variables) as JsonValue;
+  }
   const asked = isObject(request) ? request : {};
   const isHarms = (harmMembers as readonly string[]).includes(name);
   const names = isHarms

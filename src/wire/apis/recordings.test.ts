@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { hasRecordings, readRecordings } from "../../../test/support/recordings.ts";
 import { expect, test } from "vitest";
 import { accumulate } from "../core/accumulate.ts";
 import type { FinishReason, GenerationEvent, SourceIdentity, TokenLogprob, Usage } from "../core/events.ts";
@@ -12,31 +12,10 @@ import { answerId } from "./ids.ts";
 import { exact } from "./profile.ts";
 
 // What OpenAI sent, read naively into events and written again, must be what OpenAI sent. The recordings lie beside the repository.
-const folder = new URL("../../../../shared/recordings/", import.meta.url);
-const isHere = existsSync(folder);
-if (!isHere) console.log("skipped: no ../shared/recordings to read");
-const recorded = test.skipIf(!isHere);
-if (!isHere) console.log("recordings.test.ts: ../shared/recordings is not here; its tests are skipped");
-
-interface Recording {
-  readonly name: string;
-  readonly endpoint: string;
-  readonly status: number;
-  readonly date: string | null;
-  readonly fidelity: string;
-  readonly headers: Readonly<Record<string, string>> | null;
-  readonly body: string;
-}
-
-function recordings(kind: string): Recording[] {
-  const lines = readFileSync(new URL(`${kind}.jsonl`, folder), "utf8")
-    .split("\n")
-    .filter(Boolean);
-  return lines.map((line): Recording => JSON.parse(line));
-}
+const recorded = test.skipIf(!hasRecordings("to read"));
 
 recorded("chat streams of OpenAI since 2025-08 are written again to the byte", () => {
-  const streams = recordings("chat-stream").filter(
+  const streams = readRecordings("chat-stream").filter(
     ({ date, fidelity }) => (date ?? "") >= "2025-08-05" && fidelity.startsWith("raw"),
   );
   const changed = streams.filter(({ body }) => sameLuck(rewrittenChatStream(body)) !== sameLuck(body));
@@ -45,7 +24,7 @@ recorded("chat streams of OpenAI since 2025-08 are written again to the byte", (
 });
 
 recorded("chat bodies of OpenAI are written again to the byte", () => {
-  const bodies = recordings("chat").filter(
+  const bodies = readRecordings("chat").filter(
     ({ date, fidelity, status }) => (date ?? "") >= "2025-08-05" && fidelity === "raw" && status === 200,
   );
   const changed = bodies.filter(({ body }) => rewrittenChatBody(body) !== body);
@@ -58,7 +37,7 @@ recorded("chat bodies of OpenAI are written again to the byte", () => {
 });
 
 recorded("completions bodies of OpenAI are written again to the byte", () => {
-  const bodies = recordings("completions").filter(({ fidelity, status }) => fidelity === "raw" && status === 200);
+  const bodies = readRecordings("completions").filter(({ fidelity, status }) => fidelity === "raw" && status === 200);
   const changed = bodies.filter(({ body }) => rewrittenCompletionBody(body) !== body);
   expect(bodies.length).toBeGreaterThan(25);
   // Not OpenAI's bytes: one line each.
@@ -68,7 +47,7 @@ recorded("completions bodies of OpenAI are written again to the byte", () => {
 
 recorded("error bodies of OpenAI are written again to the byte", () => {
   // Newly formatted by its recorder: everything on one line.
-  const bodies = recordings("errors").filter(({ fidelity, body }) => fidelity === "raw" && body.startsWith("{\n"));
+  const bodies = readRecordings("errors").filter(({ fidelity, body }) => fidelity === "raw" && body.startsWith("{\n"));
   expect(bodies.length).toBeGreaterThan(12);
   for (const { name, status, endpoint, body, headers } of bodies) {
     const { error }: { error: { message: string; type: string; param: string | null; code: string | null } } =
@@ -78,14 +57,14 @@ recorded("error bodies of OpenAI are written again to the byte", () => {
     // On these endpoints, which are not ours, the application itself refuses keys.
     if (["/v1/responses", "/v1/moderations"].includes(endpoint) && status === 401) continue;
     expect(written.body, name).toBe(body);
-    if (headers?.["content-type"] !== undefined) expect(written.contentType).toBe(headers["content-type"]);
+    if (headers["content-type"] !== undefined) expect(written.contentType).toBe(headers["content-type"]);
   }
 });
 
 recorded("ids of chat streams begin with the time of creation", () => {
   let checked = 0;
   let late = 0;
-  for (const { body, date } of recordings("chat-stream")) {
+  for (const { body, date } of readRecordings("chat-stream")) {
     const [chunk] = chunksOf(body);
     if (!chunk || (date ?? "") < "2024-09-01" || !/^chatcmpl-[0-9A-Za-z]{29}$/.test(chunk.id)) continue;
     const times = [chunk.created, chunk.created - 1].map((time) => answerId("chatcmpl-", time, () => 0).slice(0, 14));

@@ -11,9 +11,9 @@ import { writeCompletionResponse } from "./completions/write-body.ts";
 import { completionReader } from "./completions/read.ts";
 import { CompletionStreamWriter } from "./completions/write-stream.ts";
 import { writeErrorBody } from "./error-body.ts";
-import { answerId, requestId, toolCallId } from "./ids.ts";
+import { answerId, toolCallId } from "./ids.ts";
 import { errorJson } from "./messages/error-object.ts";
-import { messageId, toolUseId } from "./messages/ids.ts";
+import { messageId, messagesRequestId, toolUseId } from "./messages/ids.ts";
 import { MessageReader } from "./messages/read.ts";
 import { writeMessageResponse } from "./messages/write.ts";
 import type { MessageContext } from "./messages/write.ts";
@@ -251,7 +251,7 @@ function messageWriters({ generation, options }: ReadCapture): CaptureWriters {
     id: messageId(now, random),
     model: generation.source?.model ?? "unknown",
     settings: {},
-    options: { requestId: requestId(random), reasoning: "shown" },
+    options: { requestId: messagesRequestId(now * 1000, random), reasoning: "shown" },
   };
   return {
     body: () => writeMessageResponse(generation, context),

@@ -23,6 +23,9 @@ export class FailureError extends Error {
   }
 }
 
+/** The header, of an answer to a client, with the id that the source gave to the request. */
+export const upstreamRequestId = "x-truewire-upstream-request-id";
+
 /** An invalid request: 400. */
 export function invalidRequest(message: string, param: string | null = null, code: string | null = null): FailureError {
   return new FailureError({ kind: "invalid-request", message, status: 400, param, code });

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { hasRecordings, readRecordings } from "../../../../test/support/recordings.ts";
 import { describe, expect, test } from "vitest";
 import type { GenerationRequest } from "../../core/request.ts";
 import type { Usage } from "../../core/events.ts";
@@ -63,36 +63,21 @@ test("the failure says what to change, and how agents see that the conversation 
   expect(overflowFailure(4097, 4096, "x")?.message).toContain("The prompt has 4097 tokens");
 });
 
-interface Recording {
-  readonly name: string;
-  readonly status: number;
-  readonly request?: { readonly messages?: unknown; readonly input?: unknown; readonly stream?: boolean };
-  readonly response?: unknown;
-}
-
-const folder = new URL("../../../../../shared/recordings/", import.meta.url);
-if (!existsSync(folder)) console.log("skipped: no ../shared/recordings to compare usage with");
 const files = ["chat", "chat-stream", "messages", "messages-stream", "responses", "responses-stream"];
 
 // The signs are for servers that cut prompts; the recordings are of those that do not.
-test.skipIf(!existsSync(folder)).each(files)("no alarm over the recordings of %s", async (file) => {
+test.skipIf(!hasRecordings("to compare usage with")).each(files)("no alarm over the recordings of %s", (file) => {
   const api = file.replace("-stream", "") as keyof typeof sourcePorts;
-  const lines = readFileSync(new URL(`${file}.jsonl`, folder), "utf8")
-    .split("\n")
-    .filter(Boolean);
   let compared = 0;
-  for (const line of lines) {
-    const recording = JSON.parse(line) as Recording & { readonly raw?: string; readonly body?: unknown };
-    if (recording.status !== 200 || !recording.request) continue;
+  for (const { name, status, request, body } of readRecordings(file)) {
+    if (status !== 200 || !request) continue;
     const reader = sourcePorts[api].reader({ newCallId: () => "c" });
-    const answer = recording.response ?? recording.raw ?? recording.body;
-    const events =
-      typeof answer === "string" ? [...reader.push(answer), ...reader.end()] : reader.readBody(answer as object);
-    const texts = textsIn(recording.request.messages ?? recording.request.input);
+    const events = [...reader.push(body), ...reader.end()];
+    const texts = textsIn(request["messages"] ?? request["input"]);
     for (const event of events)
       if (event.type === "usage") {
         compared++;
-        expect([recording.name, findTruncation(asked(...texts), event.usage, {})]).toEqual([recording.name, null]);
+        expect([name, findTruncation(asked(...texts), event.usage, {})]).toEqual([name, null]);
       }
   }
   expect(compared).toBeGreaterThan(10);

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { hasRecordings, readRecordings } from "../../../../test/support/recordings.ts";
 import { expect, test } from "vitest";
 import { hasLogprobsKey } from "./form.ts";
 
@@ -21,26 +21,25 @@ test.each([
   expect(hasLogprobsKey(model)).toBe(has);
 });
 
-const recordings = new URL("../../../../../shared/recordings/", import.meta.url);
-if (!existsSync(recordings)) console.log("skipped: no ../shared/recordings with the classes of OpenAI's models");
-
-test.skipIf(!existsSync(recordings))("every recorded model since 2024 is of its class", () => {
-  const wrong: string[] = [];
-  let judged = 0;
-  for (const file of ["chat-stream.jsonl", "chat.jsonl"]) {
-    for (const line of readFileSync(new URL(file, recordings), "utf8").split("\n").filter(Boolean)) {
-      const { body, name, date } = JSON.parse(line) as { body: string; name: string; date: string | null };
-      const json = file === "chat.jsonl" ? body : (/^data: (\{.*)$/m.exec(body)?.[1] ?? "{}");
-      const { model, choices } = parsed(json);
-      // Before 2024 no model had the key.
-      if (!choices?.[0] || typeof model !== "string" || (date ?? "") < "2024") continue;
-      judged++;
-      if (hasLogprobsKey(model) !== "logprobs" in choices[0]) wrong.push(`${name}: ${model}`);
+test.skipIf(!hasRecordings("with the classes of OpenAI's models"))(
+  "every recorded model since 2024 is of its class",
+  () => {
+    const wrong: string[] = [];
+    let judged = 0;
+    for (const kind of ["chat-stream", "chat"]) {
+      for (const { body, name, date } of readRecordings(kind)) {
+        const json = kind === "chat" ? body : (/^data: (\{.*)$/m.exec(body)?.[1] ?? "{}");
+        const { model, choices } = parsed(json);
+        // Before 2024 no model had the key.
+        if (!choices?.[0] || typeof model !== "string" || (date ?? "") < "2024") continue;
+        judged++;
+        if (hasLogprobsKey(model) !== "logprobs" in choices[0]) wrong.push(`${name}: ${model}`);
+      }
     }
-  }
-  expect(wrong).toEqual([]);
-  expect(judged).toBeGreaterThan(300);
-});
+    expect(wrong).toEqual([]);
+    expect(judged).toBeGreaterThan(300);
+  },
+);
 
 function parsed(json: string): { model?: unknown; choices?: readonly object[] } {
   try {

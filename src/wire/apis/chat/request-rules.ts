@@ -5,7 +5,7 @@ import { imageDefect } from "../request/check-image.ts";
 import type { RequestDraft } from "../request/draft.ts";
 import { modelOnlyCompletes, notAllowedToSample } from "../failures.ts";
 import { listed, unsupportedParameter, unsupportedValue } from "../request/refusals.ts";
-import type { VendorRule } from "../request/vendor-rules.ts";
+import { lacksWordJson, type VendorRule } from "../request/vendor-rules.ts";
 import type { ChatRequestMessage } from "./request-types.ts";
 import { imageErrorWords } from "./schema.ts";
 
@@ -96,13 +96,13 @@ function valueOfModel({
   body,
   draft: { standsFor = "", reasoningEffort: effort },
 }: ChatSubject): FailureError | undefined {
-  const { efforts, callsOnlyWithoutEffort } = openaiModel(standsFor);
+  const { efforts, defaults, callsOnlyWithoutEffort } = openaiModel(standsFor);
   if (!efforts) return undefined;
   // Only Responses has `max`.
   const known = efforts.filter((one) => one !== "max");
   if (effort !== undefined && !known.includes(effort))
     return unsupportedValue("reasoning_effort", `'${effort}'`, `Supported values are: ${listed(known, "and")}.`);
-  if (effort === "none") return undefined;
+  if ((effort ?? defaults?.effort) === "none") return undefined;
   if (callsOnlyWithoutEffort && Array.isArray(body["tools"]))
     return invalidRequest(
       `Function tools with reasoning_effort are not supported for ${standsFor} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`,
@@ -197,30 +197,18 @@ function* unusableImage({ messages }: ChatSubject): Steps<FailureError | undefin
   return undefined;
 }
 
-/** Source: https://platform.openai.com/docs/guides/structured-outputs#json-mode; quoted with its `param` in 2026. */
+/** Source: quoted with its `param` in 2026. */
 function* missingWordJson({ draft, messages }: ChatSubject): Steps<FailureError | undefined> {
-  if (draft.outputs[0]?.constraint.type !== "json-object") return undefined;
-  const pace = new StepCounter();
-  for (const { content } of messages) {
-    if (saysJson(content)) return undefined;
-    if (pace.endsStep(1 + partsIn(content))) yield;
-  }
+  if (draft.outputs[0]?.constraint.type !== "json-object" || !(yield* lacksWordJson(messages))) return undefined;
   return invalidRequest(
     "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
     "messages",
   );
 }
 
-function saysJson(content: ChatRequestMessage["content"]): boolean {
-  if (typeof content === "string") return wordJson.test(content);
-  return (content ?? []).some((part) => part.type === "text" && wordJson.test(part.text));
-}
-
 function partsIn(content: ChatRequestMessage["content"]): number {
   return typeof content === "object" && content !== null ? content.length : 0;
 }
-
-const wordJson = /json/i;
 
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null;

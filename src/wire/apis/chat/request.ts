@@ -34,11 +34,17 @@ const cacheModes: readonly string[] = ["implicit", "explicit"];
 const cacheTtls: readonly string[] = ["30m", "12h"];
 
 const acceptedParameters: readonly RequestParameter[] = [
-  acceptedParameter("service_tier", {
-    endpoints: chat,
-    note: "The order in queues: `priority` first, `flex` last ([upstreams.md](upstreams.md#queues)).",
-    shape: z.enum(chatServiceTiers),
-  }),
+  acceptedParameter(
+    "service_tier",
+    {
+      endpoints: chat,
+      note: "The order in queues: `priority` first, `flex` last ([upstreams.md](upstreams.md#queues)). Profile `exact` names the tier in the answer: `fast` for `fast` and `priority`, as OpenAI does (`priority` for a model that stands for GPT-5.6 or an older one).",
+      shape: z.enum(chatServiceTiers),
+    },
+    (value, { asked }) => {
+      asked.serviceTier = value;
+    },
+  ),
   acceptedParameter("store", { endpoints: chat, note: "No effect: chat answers are not stored.", shape: z.boolean() }),
   acceptedParameter(
     "metadata",

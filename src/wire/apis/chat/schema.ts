@@ -155,7 +155,7 @@ export const chatMessage = z.object({
   tool_calls: z.array(z.discriminatedUnion("type", [functionToolCall, chatCustomToolCall])).optional(),
   function_call: z.object({ name: z.string(), arguments: z.string() }).optional(),
   refusal: z.string().nullable().optional().meta({ exact: "always" }),
-  audio: chatAudio.nullable().optional().meta({ lean: "never" }),
+  audio: chatAudio.nullable().optional(),
   annotations: z.array(z.looseObject({})).optional().meta(exactOnly),
 });
 
@@ -181,7 +181,7 @@ export const chatCompletion = z.object({
   system_fingerprint: systemFingerprint,
   prompt_logprobs: extensionOf("vLLM"),
   prompt_token_ids: extensionOf("vLLM"),
-  moderation: z.unknown().optional().meta({ lean: "never", exact: "never" }),
+  moderation: z.unknown().optional(),
   // Of stored answers (openai 7.57). No recording shows its place.
   metadata: z.record(z.string(), z.string()).nullable().optional().meta({ lean: "never" }),
 });

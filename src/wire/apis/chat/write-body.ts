@@ -20,7 +20,7 @@ type Members = { [name: string]: JsonValue | undefined };
 /** Writes the body of a chat answer that is not streamed. Members of the schema are in its order, those that a source adds after them. */
 export function writeChatResponse(generation: Generation, context: ChoicesContext): string {
   const form = chatForms[context.profile.name];
-  const { requested: asked, settings } = context;
+  const { requested: asked } = context;
   const { usage, timings, source } = generation;
   const { id, created, model, systemFingerprint } = answerIdentity(context, "chatcmpl-", source);
   const members: Members = {
@@ -31,7 +31,7 @@ export function writeChatResponse(generation: Generation, context: ChoicesContex
     choices: generation.choices.map((choice) => choiceObject(choice, generation, context, form)),
     ...(usage && { usage: chatUsage(usage, form.usageZeros) }),
     ...(usage && timings && asked.includeTimings && { timings: timingsObject(timings, usage) }),
-    service_tier: shownTier(form.serviceTier, settings, source),
+    service_tier: shownTier(form.serviceTier, context, source),
     system_fingerprint: systemFingerprint,
   };
   const body = Object.assign(

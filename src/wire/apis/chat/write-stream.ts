@@ -368,7 +368,8 @@ export class ChatStreamWriter implements StreamWriter {
       return "";
     }
     const state = this.#choices.get(event.choice) ?? this.#newChoice(event.choice, undefined);
-    if (state.finished) return "";
+    // The end of audio follows the finish of its choice.
+    if (state.finished) return event.place === "delta" ? this.#late(event.choice, members) : "";
     if (event.place === "delta") return this.#role(state, "text") + this.#chunk(state, `{${members.slice(1)}}`);
     state.extras += members;
     state.textTemplate = null;
@@ -406,10 +407,16 @@ export class ChatStreamWriter implements StreamWriter {
       if (late === "") continue;
       chunks +=
         event.place === "delta" && event.choice !== undefined
-          ? envelope.chunk(`{"index":${event.choice},"delta":{${late.slice(1)}}}`, "")
+          ? this.#late(event.choice, late)
           : envelope.chunk("", late);
     }
     return chunks;
+  }
+
+  /** A delta after the finish of its choice. */
+  #late(choice: number, members: string): string {
+    const envelope = (this.#envelope ??= new ChatEnvelope(this.#context, this.#form, undefined));
+    return envelope.chunk(`{"index":${choice},"delta":{${members.slice(1)}}}`, "");
   }
 
   #runningUsage(): string {
@@ -452,7 +459,7 @@ class ChatEnvelope {
   constructor(context: ChoicesContext, form: ChatForm, source: SourceIdentity | undefined) {
     const { requested: asked, random } = context;
     const { id, created, model, systemFingerprint } = answerIdentity(context, "chatcmpl-", source);
-    const serviceTier = shownTier(form.serviceTier, context.settings, source);
+    const serviceTier = shownTier(form.serviceTier, context, source);
     this.#random = random;
     this.#obfuscated = asked.includeObfuscation ?? form.obfuscates;
     this.#usage = asked.includeUsage && !asked.includeRunningUsage ? '"usage":null' : null;

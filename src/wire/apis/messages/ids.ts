@@ -12,6 +12,11 @@ export function messageId(created: number, random: () => number): string {
   return `msg_01${base58Text(uuidV7(Math.floor(created) * 1000 + bits(10, random), random))}`;
 }
 
+/** Returns `req_01…`; `now` in Unix milliseconds. */
+export function messagesRequestId(now: number, random: () => number): string {
+  return `req_01${base58Text(uuidV7(now, random))}`;
+}
+
 /** Returns `toolu_01…`. */
 export function toolUseId(random: () => number): string {
   return `toolu_01${random128(random)}`;

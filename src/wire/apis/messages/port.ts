@@ -11,7 +11,7 @@ import { editContext, type EditedContext } from "./context-edits.ts";
 import { diagnose, isDiagnosed } from "./diagnosis.ts";
 import { anthropicError, asMessagesFailure, errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
-import { messageId } from "./ids.ts";
+import { messageId, messagesRequestId } from "./ids.ts";
 import { messageIssueFailure } from "./request-issue.ts";
 import { messageRequestInSteps } from "./request.ts";
 import type { ReadMessageRequest } from "./request.ts";
@@ -82,6 +82,7 @@ function modelObject({ id, created, contextLength, maxOutputTokens, takesImages:
 /** Anthropic's headers and errors: the key in `x-api-key` or as a Bearer token, `request-id`, the error object. */
 export const anthropicFormat: ApiErrorFormat = {
   keyIn: (header) => header("x-api-key")?.trim() || bearerIn(header),
+  newRequestId: messagesRequestId,
   answerHeaders: (requestId) => ({ "request-id": requestId, "x-request-id": requestId }),
   limitHeaders: anthropicLimitHeaders,
   models: anthropicModels,

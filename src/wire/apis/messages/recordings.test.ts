@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { hasRecordings, readRecordings } from "../../../../test/support/recordings.ts";
 import { describe, expect, test } from "vitest";
 import { accumulate } from "../../core/accumulate.ts";
 import { isObject } from "../../core/json.ts";
@@ -9,42 +9,23 @@ import { MessageReader } from "./read.ts";
 import { writeMessageResponse } from "./write.ts";
 import { MessageStreamWriter } from "./write-stream.ts";
 
-const recordings = new URL("../../../../../shared/recordings/", import.meta.url);
-const isHere = existsSync(recordings);
-if (!isHere) console.log("skipped: no ../shared/recordings of Anthropic's API to read");
-if (!isHere) console.log("messages/recordings.test.ts: ../shared/recordings is not here; its tests are skipped");
-
-interface Recording {
-  readonly name: string;
-  readonly date: string;
-  readonly model: string;
-  readonly body: string;
-}
-
-function recorded(kind: "messages" | "messages-stream"): readonly Recording[] {
-  return readFileSync(new URL(`${kind}.jsonl`, recordings), "utf8")
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as Recording);
-}
-
-describe.skipIf(!isHere)("recordings of Anthropic's API", () => {
+describe.skipIf(!hasRecordings("of Anthropic's API to read"))("recordings of Anthropic's API", () => {
   // Over the waist and out again: what a client of ours gets from an upstream of Anthropic's.
   test("a message read and written live says the same", () => {
-    for (const { name, body, model } of recorded("messages")) {
+    for (const { name, body, model } of readRecordings("messages")) {
       const reader = newReader();
       const generation = accumulate(readResponseBody(body, reader));
-      const written: unknown = JSON.parse(writeMessageResponse(generation, contextOf(model)));
+      const written: unknown = JSON.parse(writeMessageResponse(generation, contextOf(model ?? "")));
       expect(today(written), name).toEqual(today(JSON.parse(body)));
     }
   });
 
   test("a stream read and written live says the same, event by event", () => {
-    for (const { name, body, model } of recorded("messages-stream")) {
+    for (const { name, body, model } of readRecordings("messages-stream")) {
       const reader = newReader();
       const events: GenerationEvent[] = [...reader.push(body), ...reader.end()];
       const again = newReader();
-      const written = new MessageStreamWriter(contextOf(model)).write(events);
+      const written = new MessageStreamWriter(contextOf(model ?? "")).write(events);
       const reread = [...again.push(written), ...again.end()];
       expect(accumulate(reread).choices, name).toEqual(
         withSignatures(accumulate(reread).choices, accumulate(events).choices),

@@ -1,6 +1,6 @@
 import type { GenerationFailure } from "../../core/events.ts";
 import type { Steps } from "../../core/steps.ts";
-import { keyIn, type ApiErrorFormat } from "../api-error-format.ts";
+import { keyIn, openaiErrorFormat, type ApiErrorFormat } from "../api-error-format.ts";
 import { malformedJson } from "../failures.ts";
 import type { Port, ReadOptions, ReadRequest } from "../port.ts";
 import { openaiLimitHeaders } from "../rate-limits.ts";
@@ -21,6 +21,7 @@ export const ollamaVersionNumber = "0.33.0";
 function errorFormat(notFound: (model: string) => string): ApiErrorFormat {
   return {
     keyIn,
+    newRequestId: openaiErrorFormat.newRequestId,
     answerHeaders: (requestId) => ({ "x-request-id": requestId }),
     limitHeaders: openaiLimitHeaders,
     missingBody: "missing request body",

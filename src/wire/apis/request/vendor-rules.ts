@@ -1,5 +1,5 @@
 import type { FailureError } from "../../core/failure.ts";
-import type { Steps } from "../../core/steps.ts";
+import { StepCounter, type Steps } from "../../core/steps.ts";
 import type { Profile } from "../profile.ts";
 
 /** How a request is judged. */
@@ -44,4 +44,23 @@ export function refuseOrWarn(
 /** The warning about a request that the vendor would refuse. */
 export function wouldAnswer({ failure: { status, message } }: FailureError, vendor: "OpenAI" | "Anthropic"): string {
   return `${vendor} would answer ${status}: ${message}`;
+}
+
+/** A message of chat, or of the conversation that a request was read into. */
+interface Said {
+  readonly content?: string | readonly object[] | null | undefined;
+}
+
+/**
+ * Whether no text of the messages has the word JSON, without which OpenAI refuses JSON mode. Source:
+ * https://platform.openai.com/docs/guides/structured-outputs#json-mode.
+ */
+export function* lacksWordJson(messages: readonly Said[]): Steps<boolean> {
+  const pace = new StepCounter();
+  for (const { content } of messages) {
+    const parts = typeof content === "string" ? [{ text: content }] : (content ?? []);
+    if (parts.some((part) => "text" in part && typeof part.text === "string" && /json/i.test(part.text))) return false;
+    if (pace.endsStep(1 + parts.length)) yield;
+  }
+  return true;
 }

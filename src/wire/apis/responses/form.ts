@@ -3,6 +3,7 @@ import type { JsonValue } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { doneText } from "../sse-text.ts";
 import { unbufferedStream } from "../profile.ts";
+import type { ResponseEcho } from "./request-schema.ts";
 import { passedMembers } from "./schema.ts";
 
 /** Prints a float as JSON. */
@@ -54,8 +55,8 @@ export interface ResponseForm {
   readonly toolUsage: JsonValue | undefined;
   /** `prompt_cache_retention` where the request does not say. */
   readonly promptCacheRetention: string | null;
-  /** `reasoning`, by the requested effort and summary. */
-  readonly reasoning: (effort: string | null, summary: string | null) => JsonValue;
+  /** `reasoning`, by what the request says, or the model that the requested one represents. */
+  readonly reasoning: (echo: ResponseEcho["reasoning"]) => JsonValue;
 }
 
 export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
@@ -79,7 +80,7 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
     moderation: undefined,
     toolUsage: undefined,
     promptCacheRetention: null,
-    reasoning: (effort, summary) => ({ effort, summary }),
+    reasoning: ({ effort, summary }) => ({ effort, summary }),
   },
   // Recordings of 2026.
   exact: {
@@ -106,11 +107,9 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
       web_search: { num_requests: 0 },
     },
     promptCacheRetention: "in_memory",
-    reasoning(effort, requested) {
+    reasoning({ effort, context = "current_turn", summary: requested }) {
       const summary = requested === "auto" ? "detailed" : requested;
-      return effort === null
-        ? { context: null, effort, summary }
-        : { context: "current_turn", effort, mode: "standard", summary };
+      return effort === null ? { context: null, effort, summary } : { context, effort, mode: "standard", summary };
     },
   },
 };

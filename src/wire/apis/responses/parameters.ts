@@ -166,7 +166,7 @@ const own: readonly ResponsesParameter[] = [
   add(
     acceptedParameter,
     "service_tier",
-    "The order in queues, as for chat. The answer names the tier `default`.",
+    "The order in queues, as for chat. The answer names the tier: `flex`, `fast` for `fast` and `priority` (`priority` for a model that stands for GPT-5.6 or an older one), else `default`.",
     (value, draft) => {
       // Chat has no such tier.
       if (value === "ultrafast") draft.extra["service_tier"] = "priority";

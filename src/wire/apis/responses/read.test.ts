@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { hasRecordings, readRecordings } from "../../../../test/support/recordings.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { legalBatches } from "../../../../test/support/legal-events.ts";
@@ -361,25 +361,20 @@ describe("members of an upstream's response that only it knows are passed on", (
   });
 });
 
-const foreign = new URL("../../../../../shared/recordings/responses-foreign.jsonl", import.meta.url);
-const isHere = existsSync(foreign);
-if (!isHere) console.log("skipped: no ../shared/recordings of LM Studio to read");
-if (!isHere) console.log("responses/answer-reader.test.ts: ../shared/recordings is not here; a test is skipped");
-
-test.skipIf(!isHere)("LM Studio's streams are read, arguments that only come whole included", () => {
-  const lines = readFileSync(foreign, "utf8").split("\n").filter(Boolean);
-  const streams = lines
-    .map((line): { name: string; body: string } => JSON.parse(line))
-    .filter(({ name }) => name.includes("lmstudio"));
-  expect(streams.length).toBeGreaterThan(0);
-  for (const { body } of streams) {
-    const { generation, events, repairs } = read(body);
-    expect(orderViolation(events)).toBeNull();
-    expect(generation.choices[0]?.toolCalls).toHaveLength(1);
-    expect(generation.choices[0]?.reasoning).not.toBeNull();
-    expect(repairs.filter((id) => id !== "whole-text")).toEqual([]);
-  }
-});
+test.skipIf(!hasRecordings("of LM Studio to read"))(
+  "LM Studio's streams are read, arguments that only come whole included",
+  () => {
+    const streams = readRecordings("responses-foreign").filter(({ name }) => name.includes("lmstudio"));
+    expect(streams.length).toBeGreaterThan(0);
+    for (const { body } of streams) {
+      const { generation, events, repairs } = read(body);
+      expect(orderViolation(events)).toBeNull();
+      expect(generation.choices[0]?.toolCalls).toHaveLength(1);
+      expect(generation.choices[0]?.reasoning).not.toBeNull();
+      expect(repairs.filter((id) => id !== "whole-text")).toEqual([]);
+    }
+  },
+);
 
 test("50,000 items of a source that numbers them as it likes are read in linear time", () => {
   // All items were searched for the latest open one of a kind, and the arguments of a call that is not the last item were parsed again

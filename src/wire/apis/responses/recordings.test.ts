@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { hasRecordings, readRecordings } from "../../../../test/support/recordings.ts";
 import { describe, expect, test } from "vitest";
 import type { GenerationEvent } from "../../core/events.ts";
 import { exact } from "../profile.ts";
@@ -7,28 +7,11 @@ import { readResponsesRequest } from "./request.ts";
 import { ResponseObject } from "./response-object.ts";
 import { ResponseStreamWriter } from "./stream-writer.ts";
 
-const folder = new URL("../../../../../shared/recordings/", import.meta.url);
-const isHere = existsSync(folder);
-if (!isHere) console.log("skipped: no ../shared/recordings of the Responses API to read");
-if (!isHere) console.log("responses/recordings.test.ts: ../shared/recordings is not here; its tests are skipped");
-
-interface Recording {
-  readonly name: string;
-  readonly date: string;
-  readonly fidelity: string;
-  readonly request: unknown;
-  readonly body: string;
-}
-
-function recordings(name: string): Recording[] {
-  const lines = readFileSync(new URL(name, folder), "utf8").split("\n").filter(Boolean);
-  return lines.map((line): Recording => JSON.parse(line)).filter(({ fidelity }) => fidelity.startsWith("raw"));
-}
-
-describe.skipIf(!isHere)("recordings of OpenAI", () => {
+describe.skipIf(!hasRecordings("of the Responses API to read"))("recordings of OpenAI", () => {
   test("streams that are read and written again are the same response, except what depends on OpenAI's models and clock", () => {
-    const all = recordings("responses-stream.jsonl").filter(
-      ({ date, request, body }) => date >= "2026-07-10" && mayBeRead(request, body),
+    const all = readRecordings("responses-stream").filter(
+      ({ date, fidelity, request, body }) =>
+        (date ?? "") >= "2026-07-10" && fidelity.startsWith("raw") && mayBeRead(request, body),
     );
     expect(all.length).toBeGreaterThan(50);
     const different = all.flatMap(({ name, request, body }) => {

@@ -4,7 +4,7 @@ import type { Message } from "../../core/message.ts";
 import { StepCounter, type Steps } from "../../core/steps.ts";
 import { openaiModel } from "../openai-models.ts";
 import { listed, unknownParameter, unsupportedParameter } from "../request/refusals.ts";
-import type { VendorRule } from "../request/vendor-rules.ts";
+import { lacksWordJson, type VendorRule } from "../request/vendor-rules.ts";
 import type { ResponsesDraft } from "./parameters.ts";
 import type { OpenCall } from "./read-input.ts";
 
@@ -79,7 +79,7 @@ function windowOutsideBackground({ body }: ResponsesSubject): FailureError | und
  */
 function valueOfModel({ body, draft }: ResponsesSubject): FailureError | undefined {
   const { standsFor = "", reasoningEffort: effort, include } = draft;
-  const { efforts } = openaiModel(standsFor);
+  const { efforts, defaults } = openaiModel(standsFor);
   if (!efforts) return undefined;
   if (effort !== undefined && !efforts.includes(effort))
     return invalidRequest(
@@ -87,7 +87,7 @@ function valueOfModel({ body, draft }: ResponsesSubject): FailureError | undefin
       "reasoning.effort",
       "unsupported_value",
     );
-  if (effort === "none") return undefined;
+  if ((effort ?? defaults?.effort) === "none") return undefined;
   const usual = { temperature: 1, top_p: undefined, presence_penalty: 0, frequency_penalty: 0 };
   for (const [name, value] of Object.entries(usual)) {
     const sent = body[name] ?? undefined;
@@ -159,19 +159,9 @@ function openCall({ openCall: call }: ResponsesSubject): FailureError | undefine
 
 /** Source: a recording of 2026-10-01. `instructions` do not count. */
 function* missingWordJson({ draft, messages }: ResponsesSubject): Steps<FailureError | undefined> {
-  if (draft.outputs[0]?.constraint.type !== "json-object") return undefined;
-  const pace = new StepCounter();
-  for (const { content } of messages) {
-    if (saysJson(content)) return undefined;
-    if (pace.endsStep(1 + (Array.isArray(content) ? content.length : 0))) yield;
-  }
+  if (draft.outputs[0]?.constraint.type !== "json-object" || !(yield* lacksWordJson(messages))) return undefined;
   return invalidRequest(
     "Response input messages must contain the word 'json' in some form to use 'text.format' of type 'json_object'.",
     "text.format",
   );
-}
-
-function saysJson(content: Message["content"]): boolean {
-  if (typeof content === "string") return /json/i.test(content);
-  return (content ?? []).some((part) => "text" in part && typeof part.text === "string" && /json/i.test(part.text));
 }

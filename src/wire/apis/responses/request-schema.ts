@@ -366,7 +366,7 @@ export const responsesCheckOrder: readonly string[] = [
 export interface ResponseEcho {
   readonly [member: string]: JsonValue;
   readonly background: boolean;
-  readonly reasoning: { readonly effort: string | null; readonly summary: string | null };
+  readonly reasoning: { readonly effort: string | null; readonly summary: string | null; readonly context?: string };
   readonly service_tier: string | null;
   readonly store: boolean;
 }

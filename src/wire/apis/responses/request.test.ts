@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
+import { hasRecordings, readRecordings } from "../../../../test/support/recordings.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { FailureError } from "../../core/failure.ts";
@@ -591,20 +592,13 @@ describe("any JSON body", () => {
 });
 
 const captures = new URL("../../../../../shared/client-captures/codex-0.169.0.jsonl", import.meta.url);
-const recordings = new URL("../../../../../shared/recordings/responses.jsonl", import.meta.url);
-const isHere = existsSync(captures) && existsSync(recordings);
-if (!isHere) console.log("skipped: no ../shared/client-captures or no ../shared/recordings to read");
-if (!isHere) console.log("responses/read-request.test.ts: ../shared is not here; requests of real clients are skipped");
+const isHere = existsSync(captures) && hasRecordings("with requests to read");
+if (!existsSync(captures)) console.log("skipped: no ../shared/client-captures to read");
 
 describe.skipIf(!isHere)("requests of real clients", () => {
-  const lines = (file: URL): unknown[] =>
-    readFileSync(file, "utf8")
-      .split("\n")
-      .filter(Boolean)
-      .map((line) => JSON.parse(line));
-
   test.each([lean, exact])("of Codex are read in profile $name", (profile) => {
-    const requests = lines(captures) as { body: unknown }[];
+    const lines = readFileSync(captures, "utf8").split("\n").filter(Boolean);
+    const requests = lines.map((line) => JSON.parse(line) as { body: unknown });
     expect(requests.length).toBeGreaterThan(1);
     for (const { body } of requests) {
       const { request } = readResponsesRequest(body, "req_1", { profile });
@@ -614,8 +608,7 @@ describe.skipIf(!isHere)("requests of real clients", () => {
   });
 
   test("that OpenAI answered are read, but for what needs its own stores and tools", () => {
-    const recorded = lines(recordings) as { request: Record<string, unknown> | null; name: string }[];
-    const refused = recorded.flatMap(({ request, name }) => {
+    const refused = readRecordings("responses").flatMap(({ request, name }) => {
       if (typeof request?.["model"] !== "string" || !("input" in request)) return [];
       try {
         readResponsesRequest(request, "req_1", { profile: exact });

@@ -14,6 +14,7 @@ import { maxRepeatedLength } from "../request/shapes.ts";
 import { applyRules } from "../request/vendor-rules.ts";
 import { type ConfigurationUpdate, type InputOptions, readInput } from "./read-input.ts";
 import { type DeclaredTools, readResponseTools, readToolChoice } from "./read-tools.ts";
+import { openaiModel } from "../openai-models.ts";
 import { defaultEcho, type ResponseEcho, type ResponseOptions } from "./request-schema.ts";
 import { applyUpdate, type ResponsesDraft, responsesParameters } from "./parameters.ts";
 import { movedParameter, responsesRules, unknownNested } from "./request-rules.ts";
@@ -181,11 +182,26 @@ function inputOf({ input, instructions, forwards, repeated }: ResponsesDraft): s
   );
 }
 
+/** Returns what a response says by its model, in profile `exact`: with `standsFor`, that of OpenAI. */
+function echoOfModel({ profile, standsFor = "", repeated, reasoningEffort }: ResponsesDraft): Partial<ResponseEcho> {
+  const { defaults } = openaiModel(standsFor);
+  if (!defaults || !profile.judgesAsVendor) return {};
+  const { effort, context, topP, promptCacheRetention } = defaults;
+  const reasoning = { ...defaultEcho.reasoning, ...(repeated["reasoning"] as object), context };
+  return {
+    reasoning: { ...reasoning, effort: reasoningEffort ?? effort },
+    top_p: topP,
+    prompt_cache_retention: repeated["prompt_cache_retention"] ?? promptCacheRetention,
+  };
+}
+
 /** Returns the members that repeat the request. They are in each answer, and up to three times in a stream, so their size is limited. */
-function echoOf({ repeated, sampling }: ResponsesDraft, { echo: tools }: DeclaredTools): ResponseEcho {
+function echoOf(draft: ResponsesDraft, { echo: tools }: DeclaredTools): ResponseEcho {
+  const { repeated, sampling } = draft;
   const echo: ResponseEcho = {
     ...defaultEcho,
     ...repeated,
+    ...echoOfModel(draft),
     ...(sampling.frequencyPenalty !== undefined && { frequency_penalty: sampling.frequencyPenalty }),
     ...(sampling.presencePenalty !== undefined && { presence_penalty: sampling.presencePenalty }),
     ...(sampling.temperature !== undefined && { temperature: sampling.temperature }),

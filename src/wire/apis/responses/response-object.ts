@@ -11,6 +11,7 @@ import { openSeal } from "../turn-seal.ts";
 import type { SealedReasoning } from "../turn-seal.ts";
 import { responseBodyText, responseForms } from "./form.ts";
 import type { NumberForm, ResponseForm } from "./form.ts";
+import { grantedTier } from "../openai-models.ts";
 import { ownId } from "../ids.ts";
 import { idPrefixes, ResponseIds } from "./ids.ts";
 import { isClientTool } from "./client-tools.ts";
@@ -223,7 +224,7 @@ export class ResponseObject {
       output: state.output,
       prompt_cache_diagnostics: this.#diagnostics(state, isOver),
       prompt_cache_retention: echo["prompt_cache_retention"] ?? form.promptCacheRetention,
-      reasoning: form.reasoning(echo.reasoning.effort, echo.reasoning.summary),
+      reasoning: form.reasoning(echo.reasoning),
       service_tier: this.#serviceTier(isOver),
       tool_usage: this.#toolUsage(),
       usage: state.event === "completed" || state.event === "incomplete" ? usageObject(usage) : null,
@@ -259,7 +260,8 @@ export class ResponseObject {
 
   #serviceTier(isOver: boolean): string | null {
     const requested = this.#options.echo.service_tier ?? "auto";
-    if (!isOver || requested === "flex" || requested === "priority") return requested;
-    return this.#tier ?? this.#context.settings.serviceTier ?? "default";
+    const { settings } = this.#context;
+    const granted = grantedTier(requested, settings.standsFor);
+    return isOver ? (this.#tier ?? granted ?? settings.serviceTier ?? "default") : (granted ?? requested);
   }
 }

@@ -1,8 +1,10 @@
-import { existsSync, readFileSync } from "node:fs";
+import { hasRecordings, readRecordings } from "../../../../test/support/recordings.ts";
 import { describe, expect, test } from "vitest";
 import { responseOptions, responseContext } from "../../../../test/support/response-stream.ts";
 import { accumulate } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
+import { readChatRequest } from "../chat/request.ts";
+import { writeChatResponse } from "../chat/write-body.ts";
 import { exact, lean } from "../profile.ts";
 import { ResponseIds } from "./ids.ts";
 import { bodyNumber, pythonJson } from "./form.ts";
@@ -87,79 +89,106 @@ test("ids of one answer share their beginning and a group, and contain the time"
   expect(form.exec(item)?.slice(1, 4)).toEqual([head, (1_800_000_007).toString(16), group]);
 });
 
-const recordings = new URL("../../../../../shared/recordings/responses.jsonl", import.meta.url);
-const isHere = existsSync(recordings);
-if (!isHere) console.log("skipped: no ../shared/recordings of the Responses API to compare with");
-if (!isHere) console.log("response-writer.test.ts: ../shared/recordings is not here; its tests are skipped");
+describe.skipIf(!hasRecordings("of the Responses API to compare with"))(
+  "what OpenAI repeated of recorded requests",
+  () => {
+    // What depends on OpenAI's model, on the organization, or on what OpenAI keeps.
+    const own = new Set([
+      "id",
+      "created_at",
+      "completed_at",
+      "access_programs",
+      "billing",
+      "model",
+      "output",
+      "usage",
+      "status",
+      "incomplete_details",
+    ]);
 
-interface Recorded {
-  readonly name: string;
-  readonly date: string;
-  readonly fidelity: string;
-  readonly request: Readonly<Record<string, unknown>> | null;
-  readonly body: string;
-}
-
-describe.skipIf(!isHere)("what OpenAI repeated of recorded requests", () => {
-  // What depends on OpenAI's model, on the organization, or on what OpenAI keeps.
-  const own = new Set([
-    "id",
-    "created_at",
-    "completed_at",
-    "access_programs",
-    "billing",
-    "model",
-    "output",
-    "usage",
-    "status",
-    "incomplete_details",
-  ]);
-  const byModel = new Set(["top_p", "prompt_cache_retention", "reasoning"]);
-
-  test("is repeated here to the byte", () => {
-    const all = readFileSync(recordings, "utf8")
-      .split("\n")
-      .filter(Boolean)
-      .map((line): Recorded => JSON.parse(line))
-      // Some recorders kept a request as its text, and some kept none.
-      .flatMap(({ request, ...recorded }) => {
-        const parsed = (typeof request === "string" ? JSON.parse(request) : request) as Recorded["request"];
-        return parsed === null ? [] : [{ ...recorded, request: parsed }];
+    test("is repeated here to the byte", () => {
+      // Some recorders kept no request.
+      const all = readRecordings("responses").flatMap(({ request, ...recorded }) =>
+        request === null ? [] : [{ ...recorded, request }],
+      );
+      // Long strings of some requests were shortened when they were recorded.
+      const isWhole = (request: object): boolean => !/…<\d+ characters>/.test(JSON.stringify(request));
+      const recent = all.filter(
+        ({ date, fidelity, request }) =>
+          (date ?? "") >= "2026-07-10" && !fidelity.includes("lost") && usesOnlyOurs(request) && isWhole(request),
+      );
+      expect(recent.length).toBeGreaterThan(100);
+      const membersOf = (body: string): string[] =>
+        body
+          .slice(4, -2)
+          .split(/,\n {2}(?=")/)
+          .filter((member) => !own.has(/^"([a-z_]+)"/.exec(member)?.[1] ?? ""));
+      const different = recent.flatMap(({ name, request, body }) => {
+        // What a response says by its model: `reasoning`, `top_p`, `prompt_cache_retention`, and how it names a tier.
+        const { model: standsFor } = JSON.parse(body) as { readonly model: string };
+        const { responseOptions } = readResponsesRequest(request, "req_1", { profile: exact, standsFor });
+        const context = { ...responseContext(exact), settings: { standsFor } };
+        const ours = membersOf(writeResponse(accumulate(said("")), context, responseOptions));
+        const theirs = membersOf(body);
+        const lines = ours.join(",\n").split("\n");
+        const wrong = theirs
+          .join(",\n")
+          .split("\n")
+          .findIndex((line, index) => line !== lines[index]);
+        return wrong === -1 ? [] : [`${name}: ${lines[wrong]?.slice(0, 200)}`];
       });
-    // Long strings of some requests were shortened when they were recorded.
-    const isWhole = (request: object): boolean => !/…<\d+ characters>/.test(JSON.stringify(request));
-    const recent = all.filter(
-      ({ date, fidelity, request }) =>
-        date >= "2026-07-10" && !fidelity.includes("lost") && usesOnlyOurs(request) && isWhole(request),
-    );
-    expect(recent.length).toBeGreaterThan(100);
-    const membersOf = (body: string): string[] =>
-      body
-        .slice(4, -2)
-        .split(/,\n {2}(?=")/)
-        .filter((member) => {
-          const name = /^"([a-z_]+)"/.exec(member)?.[1] ?? "";
-          return !own.has(name) && !byModel.has(name);
-        });
-    const different = recent.flatMap(({ name, request, body }) => {
-      const { responseOptions } = readResponsesRequest(request, "req_1", { profile: exact });
-      const ours = membersOf(writeResponse(accumulate(said("")), responseContext(exact), responseOptions));
-      const theirs = membersOf(body);
-      const lines = ours.join(",\n").split("\n");
-      const wrong = theirs
-        .join(",\n")
-        .split("\n")
-        .findIndex((line, index) => line !== lines[index]);
-      return wrong === -1 ? [] : [`${name}: ${lines[wrong]?.slice(0, 200)}`];
+      expect(different).toEqual([]);
     });
-    expect(different).toEqual([]);
-  });
 
-  function usesOnlyOurs(request: Readonly<Record<string, unknown>>): boolean {
-    const tools = (request["tools"] ?? []) as readonly { type: string }[];
-    const stores = ["previous_response_id", "conversation", "prompt", "background", "moderation"];
-    return tools.every(({ type }) => type === "function" || type === "custom") && !stores.some((name) => request[name]);
-  }
+    function usesOnlyOurs(request: Readonly<Record<string, unknown>>): boolean {
+      const tools = (request["tools"] ?? []) as readonly { type: string }[];
+      const stores = ["previous_response_id", "conversation", "prompt", "background", "moderation"];
+      return (
+        tools.every(({ type }) => type === "function" || type === "custom") && !stores.some((name) => request[name])
+      );
+    }
+  },
+);
+
+// An answer for fast mode said `priority` or `default`, as it was requested.
+test.each([
+  ["fast", undefined, "fast"],
+  ["priority", undefined, "fast"],
+  ["priority", "gpt-6-sol", "fast"],
+  ["fast", "gpt-5.6-sol", "priority"],
+  ["flex", undefined, "flex"],
+  ["auto", undefined, "default"],
+  ["ultrafast", undefined, "default"],
+])("service_tier %s of a model that stands for %s is answered %s, in Responses and chat", (asked, standsFor, tier) => {
+  const settings = standsFor === undefined ? {} : { standsFor };
+  const context = { ...responseContext(exact), settings };
+  const options = responseOptions({ service_tier: asked });
+  expect(JSON.parse(writeResponse(accumulate(said("")), context, options))).toMatchObject({ service_tier: tier });
+  if (asked === "ultrafast") return;
+  const body = { model: "tiny", messages: [{ role: "user", content: "Hi" }], service_tier: asked };
+  const { requested } = readChatRequest(body, "req_1", { profile: exact });
+  const answer = writeChatResponse(accumulate(said("")), { ...context, requested, id: "chatcmpl-1" });
+  expect(JSON.parse(answer)).toMatchObject({ service_tier: tier });
+});
+
+test.each([
+  ["o3", "medium", "current_turn", 1, "in_memory"],
+  ["gpt-5.4-mini", "none", "current_turn", 0.98, "24h"],
+  ["gpt-5.2-codex", "medium", "current_turn", 0.98, "24h"],
+  ["gpt-6.2-sol", "medium", "all_turns", 0.98, "24h"],
+])("a model that stands for %s says so, unless the request does", (standsFor, effort, context, topP, retention) => {
+  const response = (members: object, profile = exact): object => {
+    const read = readResponsesRequest({ model: "tiny", input: "Hi", ...members }, "req_1", { profile, standsFor });
+    return JSON.parse(writeResponse(accumulate(said("")), responseContext(profile), read.responseOptions)) as object;
+  };
+  const echo = { top_p: topP, prompt_cache_retention: retention };
+  expect(response({})).toMatchObject({ ...echo, reasoning: { context, effort, mode: "standard", summary: null } });
+  expect(response({ reasoning: { summary: "auto" } })).toMatchObject({ reasoning: { effort, summary: "detailed" } });
+  expect(response({ reasoning: { effort: "low" }, prompt_cache_retention: "in_memory" })).toMatchObject({
+    reasoning: { context, effort: "low" },
+    prompt_cache_retention: "in_memory",
+  });
+  expect(response({}, lean)).toMatchObject({ reasoning: { effort: null, summary: null }, top_p: 1 });
 });
 
 test("python's JSON of nothing", () => {

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { hasRecordings, readRecordings } from "../../../../test/support/recordings.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { captureOf, doubles } from "../../../../test/upstream/double-server.ts";
@@ -335,18 +335,13 @@ test("the same for the doubles of servers, as they are and changed", () => {
   expectSameWhenMutated(captures, 500);
 });
 
-const folder = new URL("../../../../../shared/recordings/", import.meta.url);
-const recorded = test.skipIf(!existsSync(folder));
-if (!existsSync(folder)) console.log("skipped: no ../shared/recordings whose answers are read both ways");
+const recorded = test.skipIf(!hasRecordings("whose answers are read both ways"));
 
 recorded(
   "the same for recordings of OpenAI, as they are and changed",
   () => {
     const sources = (["chat", "completions"] as const).flatMap((api) =>
-      readFileSync(new URL(`${api}-stream.jsonl`, folder), "utf8")
-        .split("\n")
-        .filter(Boolean)
-        .map((line): readonly [Api, string] => [api, (JSON.parse(line) as { readonly body: string }).body]),
+      readRecordings(`${api}-stream`).map(({ body }): readonly [Api, string] => [api, body]),
     );
     expect(sources.length).toBeGreaterThan(150);
     fastChunks = 0;

@@ -20,6 +20,8 @@ const streaming = "Anthropic's documentation: Streaming messages";
 const failed = (view: StreamView) => messageEvents(view).errors.length > 0;
 const hasBlocks = (view: StreamView) => messageEvents(view).blocks.length > 0;
 const knownEvents = variantsOf(streamEvent);
+/** Whether Anthropic's API has events of this type. */
+export const isKnownEvent = (type: unknown): boolean => knownEvents.has(type);
 const knownBlocks = variantsOf(contentBlock);
 const knownDeltas = variantsOf(contentDelta);
 /** Anthropic adds tools of its own more often than SDKs are published. */
@@ -56,7 +58,7 @@ const eventRules: readonly StreamRule[] = streamRulesOf(
         const { events } = messageEvents(view);
         for (const { type, chunk } of events) {
           const { content_block: block, delta } = chunk.value;
-          if (!knownEvents.has(type)) yield atMember(chunk, "type", `an event of type ${shown(type)}`);
+          if (!isKnownEvent(type)) yield atMember(chunk, "type", `an event of type ${shown(type)}`);
           else if (type === "content_block_start" && isObject(block) && !isKnownBlock(block.type))
             yield atMember(chunk, "content_block", `a block of type ${shown(block.type)}`);
           else if (type === "content_block_delta" && isObject(delta) && !knownDeltas.has(delta.type))

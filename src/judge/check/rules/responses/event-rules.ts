@@ -59,8 +59,8 @@ const eventRules: readonly StreamRule[] = streamRuleList([
     breaks: ["AI SDK, LangChain, Codex (they pass over events that they do not know)"],
     *judge(view) {
       for (const { chunk, type } of streamState(view).events) {
-        const isKnown = responseEvents.has(type) || hosted.test(type) || isEnd(type) || type === "keepalive";
-        if (!isKnown && type !== "undefined") yield atMember(chunk, "type", `an event of type ${shown(type)}`);
+        if (!isKnownEvent(type) && type !== "undefined")
+          yield atMember(chunk, "type", `an event of type ${shown(type)}`);
       }
     },
   },
@@ -148,6 +148,11 @@ const eventRules: readonly StreamRule[] = streamRuleList([
 /** Events of tools that OpenAI runs, and of audio. */
 const hosted =
   /^response\.(?:(?:web_search|file_search|code_interpreter|image_generation|mcp|computer|local_shell|shell|apply_patch)_(?:call|list_tools)|audio|tool_search|compaction|program)/;
+
+/** Whether OpenAI's API has events of this type. */
+export function isKnownEvent(type: string): boolean {
+  return responseEvents.has(type) || hosted.test(type) || isEnd(type) || type === "keepalive";
+}
 
 function fits(obfuscation: string): (length: number) => boolean {
   return (length) => (length + obfuscation.length) % 16 === 0;
