@@ -78,7 +78,8 @@ describe.each(transports)("the Messages API through $name", ({ open }) => {
       stop_reason: "end_turn",
       usage: { input_tokens: 3, output_tokens: 2 },
     });
-    expect(whole.headers.get("request-id")).toMatch(/^req_/);
+    // Every API had ids in OpenAI's form.
+    expect(whole.headers.get("request-id")).toMatch(/^req_011[1-9A-HJ-NP-Za-km-z]{21}$/);
     expect(whole.headers.get("x-request-id")).toBe(whole.headers.get("request-id"));
     const streamed = await message({ stream: true });
     expect(streamed.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");

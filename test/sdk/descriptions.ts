@@ -5,6 +5,7 @@ import * as conversations from "../../src/wire/apis/conversations/schema.ts";
 import * as embeddings from "../../src/wire/apis/embeddings/schema.ts";
 import * as messages from "../../src/wire/apis/messages/schema.ts";
 import * as models from "../../src/wire/apis/models/schema.ts";
+import { responseErrorEvent, responseEvents } from "../../src/wire/apis/responses/event-schema.ts";
 import * as responses from "../../src/wire/apis/responses/schema.ts";
 import * as transcriptions from "../../src/wire/apis/transcriptions/schema.ts";
 import { chatParameters } from "../../src/wire/apis/chat/request.ts";
@@ -61,8 +62,8 @@ const conversationsModule = "resources/conversations/conversations";
 const responsesModule = "resources/responses/responses";
 
 /** The events of Responses. The response inside them is compared once, as `responses: answer`. */
-const responseEvents = z.union(
-  [...responses.responseEvents.values(), responses.responseErrorEvent].map((event) =>
+const streamedEvents = z.union(
+  [...responseEvents.values(), responseErrorEvent].map((event) =>
     "response" in event.shape ? event.extend({ response: z.unknown() }) : event,
   ),
 );
@@ -95,7 +96,7 @@ export const descriptions: readonly Description[] = [
     responsesParameters,
   ),
   openai(`${responsesModule}:Response`, "responses: answer", responses.response),
-  openai(`${responsesModule}:ResponseStreamEvent`, "responses: event", responseEvents),
+  openai(`${responsesModule}:ResponseStreamEvent`, "responses: event", streamedEvents),
   openai(`${responsesModule}:ResponsesClientEvent`, "responses: client event", clientEvents),
   openai(`${conversationsModule}:ConversationCreateParams`, "conversations: request", conversations.createConversation),
   openai(`${conversationsModule}:ConversationUpdateParams`, "conversations: update", conversations.updateConversation),

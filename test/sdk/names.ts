@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { claudeVersion } from "../../src/wire/apis/messages/claude-versions.ts";
 import { errorStatuses } from "../../src/wire/apis/messages/schema.ts";
 import { isKnownEvent } from "../../src/judge/check/rules/responses/event-rules.ts";
-import { steerEvents, writtenEvents } from "../../src/wire/apis/responses/schema.ts";
+import { steerEvents, writtenEvents } from "../../src/wire/apis/responses/event-schema.ts";
 import { openaiModel } from "../../src/wire/apis/openai-models.ts";
 import { routeOf } from "../../src/serve/server/routes.ts";
 import { nameReasons } from "./name-reasons.ts";

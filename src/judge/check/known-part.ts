@@ -6,7 +6,8 @@ import { isOpen, membersOf, objectSchema, unwrapped } from "../../wire/apis/memb
 import { message, streamEvent } from "../../wire/apis/messages/schema.ts";
 import { isBody } from "../../wire/apis/ordered-capture.ts";
 import type { CapturedApi } from "../../wire/apis/ordered-capture.ts";
-import { response, writtenEvents } from "../../wire/apis/responses/schema.ts";
+import { response } from "../../wire/apis/responses/schema.ts";
+import { writtenEvents } from "../../wire/apis/responses/event-schema.ts";
 import { isObject } from "../../wire/core/json.ts";
 import { isKnownEvent as isKnownMessageEvent } from "./rules/messages/stream-rules.ts";
 import { isKnownEvent as isKnownResponseEvent } from "./rules/responses/event-rules.ts";

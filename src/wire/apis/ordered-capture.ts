@@ -12,15 +12,8 @@ import { messageEventText, padding, pingText } from "./messages/write-stream.ts"
 import { exact } from "./profile.ts";
 import { bodyNumber, pythonJson, streamNumber } from "./responses/form.ts";
 import type { NumberForm } from "./responses/form.ts";
-import {
-  clientJsonMembers,
-  floatMembers,
-  harmMembers,
-  harms,
-  response,
-  responseEvents,
-  wireOrder,
-} from "./responses/schema.ts";
+import { clientJsonMembers, floatMembers, harmMembers, harms, response, wireOrder } from "./responses/schema.ts";
+import { responseEvents } from "./responses/event-schema.ts";
 import { SseFrameReader } from "./sse/frame-reader.ts";
 import { doneText } from "./sse-text.ts";
 import { RepairLog } from "./tolerant/repairs.ts";

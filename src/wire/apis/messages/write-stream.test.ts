@@ -6,7 +6,7 @@ import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
 import type { MessageContext, ReasoningDisplay } from "./write.ts";
 import { readResponseBody } from "../tolerant/read-response.ts";
-import { messageId, toolUseId } from "./ids.ts";
+import { messageId, messagesRequestId, toolUseId } from "./ids.ts";
 import { MessageReader } from "./read.ts";
 import { writeMessageResponse } from "./write.ts";
 import { openSeal } from "../turn-seal.ts";
@@ -385,6 +385,8 @@ test("arguments that are not an object are in the member INVALID_JSON", () => {
 });
 
 test("ids are in Anthropic's form", () => {
+  // A request of 2026-10-05 was recorded with the id req_011Cfjfmk6XgrPsmdeck2qEE.
+  expect(messagesRequestId(Date.parse("2026-10-05T20:00Z"), Math.random)).toMatch(/^req_011Cf[a-zA-Z0-9]{19}$/);
   expect(messageId(1_786_000_000, Math.random)).toMatch(/^msg_011C[1-9A-HJ-NP-Za-km-z]{20}$/);
   expect(toolUseId(Math.random)).toMatch(/^toolu_01[1-9A-HJ-NP-Za-km-z]{22}$/);
   const [inLean, inExact] = [lean, exact].map((profile) =>

@@ -17,7 +17,7 @@ import {
   readHostedCall,
   readHostedResult,
 } from "./hosted-items.ts";
-import type { StreamedText } from "./schema.ts";
+import type { StreamedText } from "./event-schema.ts";
 
 /*
  * The items of an answer of the Responses API, from an upstream: `AnswerItems` finds the item that an event belongs to, and `AnswerItem` turns

@@ -25,7 +25,7 @@ import {
   unsupportedParameter,
 } from "../request/refusals.ts";
 import { refuseOrWarn } from "../request/vendor-rules.ts";
-import type { ConfigurationUpdate } from "./read-input.ts";
+import type { ConfigurationUpdate } from "./input-reader.ts";
 import { toStrictSchema } from "./read-tools.ts";
 import {
   asSent,

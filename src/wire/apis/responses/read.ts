@@ -6,8 +6,9 @@ import { AnswerReader } from "../tolerant/answer-reader.ts";
 import { badAnswer, readFailure } from "../tolerant/read-failure.ts";
 import { readUsage } from "../tolerant/read-usage.ts";
 import { AnswerItems, type ItemKind, objectsIn, stringIn } from "./answer-items.ts";
-import { passedMembers, streamedTexts } from "./schema.ts";
-import type { StreamedText } from "./schema.ts";
+import { passedMembers } from "./schema.ts";
+import { streamedTexts } from "./event-schema.ts";
+import type { StreamedText } from "./event-schema.ts";
 
 /*
  * Reads the answer of any server that speaks the Responses API into core events. The reader takes the events of the

@@ -10,8 +10,8 @@ import type { PortSocket, SocketConnection, SocketRequest, SocketRequestEnd } fr
 import { invalidType, missingParameter, unknownParameter, valuePhrase } from "../request/refusals.ts";
 import { anyObject } from "../request/shapes.ts";
 import { asSent, parsed, steerInput } from "./request-schema.ts";
-import { steerEvents } from "./schema.ts";
-import type { SteerErrorCode } from "./schema.ts";
+import { steerEvents } from "./event-schema.ts";
+import type { SteerErrorCode } from "./event-schema.ts";
 import { storageKey } from "./state/stored-response.ts";
 import { ResponseStreamWriter } from "./stream-writer.ts";
 

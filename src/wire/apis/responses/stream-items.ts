@@ -18,7 +18,7 @@ import {
 } from "./items.ts";
 import type { CallItem, MessagePart } from "./items.ts";
 import type { ResponseObject, ResponseState } from "./response-object.ts";
-import { writtenEvents } from "./schema.ts";
+import { writtenEvents } from "./event-schema.ts";
 import type { ItemStatus } from "./schema.ts";
 
 /*

@@ -16,7 +16,7 @@ import { serialize } from "../members.ts";
 import { exact, lean } from "../profile.ts";
 import { openSeal } from "../turn-seal.ts";
 import { writeResponse } from "./response-writer.ts";
-import { writtenEvents } from "./schema.ts";
+import { writtenEvents } from "./event-schema.ts";
 
 const members = fc.record({
   reasoning: fc.constantFrom({ summary: "auto" }, {}),

@@ -1,4 +1,4 @@
-import { steerErrorCodes } from "../../../../wire/apis/responses/schema.ts";
+import { steerErrorCodes } from "../../../../wire/apis/responses/event-schema.ts";
 import { isObject } from "../../../../wire/core/json.ts";
 import { shown } from "../place.ts";
 import type { Json } from "../view.ts";

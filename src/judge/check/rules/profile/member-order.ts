@@ -3,7 +3,8 @@ import { chatChunk, chatCompletion } from "../../../../wire/apis/chat/schema.ts"
 import { formDate, isOpen, membersOf, nested, presenceOf, variantsOf } from "../../../../wire/apis/members.ts";
 import type { EarlierOrder, Presence } from "../../../../wire/apis/members.ts";
 import { message, streamEvent } from "../../../../wire/apis/messages/schema.ts";
-import { response, responseEvents } from "../../../../wire/apis/responses/schema.ts";
+import { response } from "../../../../wire/apis/responses/schema.ts";
+import { responseEvents } from "../../../../wire/apis/responses/event-schema.ts";
 import { isObject } from "../../../../wire/core/json.ts";
 import type { Exchange } from "../exchange.ts";
 import type { BodyView, Json, StreamView } from "../view.ts";

@@ -1,4 +1,4 @@
-import { lifecycleTypes, responseEvents } from "../../../../wire/apis/responses/schema.ts";
+import { lifecycleTypes, responseEvents } from "../../../../wire/apis/responses/event-schema.ts";
 import { isObject } from "../../../../wire/core/json.ts";
 import { atEnd, atFrame, atLine, atMember, atPath, shown } from "../place.ts";
 import type { Violation, StreamRule } from "../rule.ts";

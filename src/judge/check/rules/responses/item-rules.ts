@@ -1,4 +1,5 @@
-import { responseEvents, writtenItems } from "../../../../wire/apis/responses/schema.ts";
+import { writtenItems } from "../../../../wire/apis/responses/schema.ts";
+import { responseEvents } from "../../../../wire/apis/responses/event-schema.ts";
 import { isObject } from "../../../../wire/core/json.ts";
 import { textOfTokens } from "../violations.ts";
 import { atFrame, atMember, shown } from "../place.ts";

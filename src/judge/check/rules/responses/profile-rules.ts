@@ -5,9 +5,9 @@ import {
   floatMembers,
   harmMembers,
   response,
-  responseEvents,
   wireOrder,
 } from "../../../../wire/apis/responses/schema.ts";
+import { responseEvents } from "../../../../wire/apis/responses/event-schema.ts";
 import { isObject } from "../../../../wire/core/json.ts";
 import { atEnd, atFrame, atMember, atName } from "../place.ts";
 import { apiOfEndpoint } from "../exchange.ts";

@@ -1,5 +1,5 @@
-import { endTypes, lifecycleTypes, streamedTexts } from "../../../../wire/apis/responses/schema.ts";
-import type { StreamedText } from "../../../../wire/apis/responses/schema.ts";
+import { endTypes, lifecycleTypes, streamedTexts } from "../../../../wire/apis/responses/event-schema.ts";
+import type { StreamedText } from "../../../../wire/apis/responses/event-schema.ts";
 import { isObject } from "../../../../wire/core/json.ts";
 import type { StreamRule } from "../rule.ts";
 import type { Chunk, Json, StreamView } from "../view.ts";
