@@ -14,7 +14,10 @@ export interface AnthropicError {
 
 export function anthropicError(failure: GenerationFailure): AnthropicError {
   const { status, type } = statusAndType(failure);
-  const { sourceType = "" } = failure;
+  const { sourceType = "", details } = failure;
+  // An error with a code is Anthropic's own, whatever its status: the class that its SDK throws depends on both.
+  if (typeof details?.["error_code"] === "string" && Object.hasOwn(errorStatuses, sourceType))
+    return { status: failure.status, type: sourceType, message: messageOf(failure) };
   // OpenAI has the type `invalid_request_error` also for 401 and 404.
   const isAnthropics = Object.hasOwn(errorStatuses, sourceType) && errorStatuses[sourceType]?.includes(failure.status);
   return {
