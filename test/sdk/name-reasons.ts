@@ -7,6 +7,9 @@ export interface NameReason {
   readonly names: readonly string[];
 }
 
+/** The words of these lines. */
+const listed = (...lines: readonly string[]): readonly string[] => lines.flatMap((line) => line.split(" "));
+
 const ofSdk = "of the SDK itself: in no request and no answer";
 const notServed = "not served: 404";
 const sent = "accepted, without effect";
@@ -21,13 +24,12 @@ export const nameReasons: Readonly<Record<string, Readonly<Partial<Record<NameKi
     endpoint: [
       {
         reason: notServed,
-        names: [
-          ...["/agents", "/assistants", "/audio/speech", "/audio/voice_consents", "/audio/voices", "/batches"],
-          ...["/chatkit", "/containers", "/content_provenance_checks", "/decisions", "/evals", "/files"],
-          ...["/fine_tuning", "/images", "/live", "/moderations", "/organization", "/projects", "/realtime", "/safety"],
-          ...["/skills", "/threads", "/uploads", "/vaults", "/vector_stores", "/videos", "/webhook_endpoints"],
-          "/webhook_event_types",
-        ],
+        names: listed(
+          "/agents /assistants /audio/speech /audio/voice_consents /audio/voices /batches /chatkit /containers",
+          "/content_provenance_checks /decisions /evals /files /fine_tuning /images /live /moderations",
+          "/organization /projects /realtime /safety /skills /threads /uploads /vaults /vector_stores /videos",
+          "/webhook_endpoints /webhook_event_types",
+        ),
       },
       {
         reason: "405: chat completions are not stored, and models are not deleted",
@@ -43,10 +45,10 @@ export const nameReasons: Readonly<Record<string, Readonly<Partial<Record<NameKi
     model: [
       {
         reason: "chat, without reasoning",
-        names: [
-          ...["chatgpt-4o-latest", "computer-use-preview", "gpt-3.5-turbo", "gpt-4", "gpt-4.1", "gpt-4o"],
-          ...["gpt-5-chat-latest", "gpt-audio-mini"],
-        ],
+        names: listed(
+          "chatgpt-4o-latest computer-use-preview gpt-3.5-turbo gpt-4 gpt-4.1 gpt-4o gpt-5-chat-latest",
+          "gpt-audio-mini",
+        ),
       },
       {
         reason: "what it refuses is not public: `standsFor` refuses nothing",
@@ -56,10 +58,10 @@ export const nameReasons: Readonly<Record<string, Readonly<Partial<Record<NameKi
     "error class": [
       {
         reason: ofSdk,
-        names: [
-          ...["OpenAIError", "LengthFinishReasonError", "ContentFilterFinishReasonError"],
-          ...["InvalidWebhookSignatureError", "SubjectTokenProviderError"],
-        ],
+        names: listed(
+          "OpenAIError LengthFinishReasonError ContentFilterFinishReasonError InvalidWebhookSignatureError",
+          "SubjectTokenProviderError",
+        ),
       },
     ],
   },
@@ -67,11 +69,10 @@ export const nameReasons: Readonly<Record<string, Readonly<Partial<Record<NameKi
     endpoint: [
       {
         reason: notServed,
-        names: [
-          ...["/agents", "/compliance", "/deployment_runs", "/deployments", "/dreams", "/environments", "/files"],
-          ...["/memory_stores", "/messages/batches", "/organizations", "/sessions", "/skills", "/tunnels"],
-          ...["/user_profiles", "/vaults"],
-        ],
+        names: listed(
+          "/agents /compliance /deployment_runs /deployments /dreams /environments /files /memory_stores",
+          "/messages/batches /organizations /sessions /skills /tunnels /user_profiles /vaults",
+        ),
       },
     ],
     header: [
@@ -89,29 +90,24 @@ export const nameReasons: Readonly<Record<string, Readonly<Partial<Record<NameKi
     beta: [
       {
         reason: "what it adds is accepted without it",
-        names: [
-          ...["cache-diagnosis", "context-management", "dev-full-thinking", "extended-cache-ttl", "fallback-credit"],
-          ...["fast-mode", "interleaved-thinking", "mid-conversation-output-config", "mid-conversation-tool-changes"],
-          ...["model-context-window-exceeded", "output-128k", "output-300k", "pdfs", "prompt-caching"],
-          ...["server-side-fallback", "structured-outputs", "task-budgets", "thinking-token-count", "token-counting"],
-          ...["token-efficient-tools", "context-1m"],
-        ],
+        names: listed(
+          "cache-diagnosis context-management dev-full-thinking extended-cache-ttl fallback-credit fast-mode",
+          "interleaved-thinking mid-conversation-output-config mid-conversation-tool-changes",
+          "model-context-window-exceeded output-128k output-300k pdfs prompt-caching server-side-fallback",
+          "structured-outputs task-budgets thinking-token-count token-counting token-efficient-tools context-1m",
+        ),
       },
       {
         reason: "of Anthropic's own tools: passed on to an upstream that speaks the API; refused or left out otherwise",
-        names: [
-          ...["advisor-tool", "code-execution", "compact", "computer-use", "files-api", "mcp-client"],
-          ...["message-threads", "skills"],
-        ],
+        names: listed("advisor-tool code-execution compact computer-use files-api mcp-client message-threads skills"),
       },
       {
         reason: otherApi,
-        names: [
-          ...["admin-user-sign-out", "agent-memory", "analytics-usage-cost", "ce-claude-code-managed-settings"],
-          ...["ce-plugins", "ce-user-management", "dreaming", "efs", "experimental-claude-tag"],
-          ...["google-managed-data-controls", "managed-agents", "mcp-tunnels", "message-batches"],
-          ...["spend-limit-reads", "telemetry-destinations", "user-profiles", "webhooks"],
-        ],
+        names: listed(
+          "admin-user-sign-out agent-memory analytics-usage-cost ce-claude-code-managed-settings ce-plugins",
+          "ce-user-management dreaming efs experimental-claude-tag google-managed-data-controls managed-agents",
+          "mcp-tunnels message-batches spend-limit-reads telemetry-destinations user-profiles webhooks",
+        ),
       },
     ],
     "error type": [{ reason: otherApi, names: ["memory_path_conflict_error", "memory_precondition_failed_error"] }],

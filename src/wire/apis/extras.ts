@@ -16,7 +16,7 @@ export function allowedExtras(event: ExtraEvent, context: ChoicesContext): [name
   const requested = requestedMembers(context.requested);
   return members.filter(
     ([name, value]) =>
-      ofOpenai.includes(name) ||
+      ofOpenai.has(name) ||
       requested.includes(name) ||
       (pass !== false && pass.includes(name)) ||
       // OpenAI's deltas of audio have no text.
@@ -24,7 +24,7 @@ export function allowedExtras(event: ExtraEvent, context: ChoicesContext): [name
   );
 }
 
-const ofOpenai = ["audio", "moderation"];
+const ofOpenai: ReadonlySet<string> = new Set(["audio", "moderation"]);
 
 /** The members that a chat server adds to a call: those that it demands back, and those that the settings allow. */
 export function callExtras(
