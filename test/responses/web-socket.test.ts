@@ -12,7 +12,7 @@ import type { TruewireConfig } from "../../src/serve/config/config.ts";
 import { lean } from "../../src/wire/apis/profile.ts";
 import { BodyBudget } from "../../src/serve/server/body-budget.ts";
 import { AssembledTexts } from "../../src/serve/server/client-stores.ts";
-import { DetachedRuns } from "../../src/serve/server/detached-runs.ts";
+import { Runs } from "../../src/serve/server/runs.ts";
 import { RunningAnswers } from "../../src/serve/server/running-answers.ts";
 import { silentLog } from "../../src/serve/server/log.ts";
 import { listen } from "../../src/serve/server/listen.ts";
@@ -290,7 +290,7 @@ describe("the limits of a connection", () => {
         store: brief,
         brief,
         assembled: new AssembledTexts(),
-        runs: new DetachedRuns(),
+        runs: new Runs(),
         limiter: new MemoryLimiter(),
       },
       { pingMs: 20, idleMs: 60_000, lifeMs: 60_000, ...limits },

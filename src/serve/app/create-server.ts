@@ -38,7 +38,7 @@ import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/mask.ts";
 import { NodeExchange } from "../server/node-exchange.ts";
 import { BodyBudget } from "../server/body-budget.ts";
-import { DetachedRuns } from "../server/detached-runs.ts";
+import { Runs } from "../server/runs.ts";
 import { RunningAnswers } from "../server/running-answers.ts";
 import { briefly, Requests } from "../server/service.ts";
 import type { Service, PageFile, PageFiles } from "../server/service.ts";
@@ -164,7 +164,7 @@ export async function openServer(
     brief: new MemoryStore(briefly),
     assembled: new AssembledTexts(),
     processes: openProcesses(),
-    runs: new DetachedRuns(),
+    runs: new Runs(),
     answers: new RunningAnswers(),
     limiter: new MemoryLimiter(),
     inspector,

@@ -12,7 +12,7 @@ import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/mask.ts";
 import { BodyBudget } from "../server/body-budget.ts";
-import { DetachedRuns } from "../server/detached-runs.ts";
+import { Runs } from "../server/runs.ts";
 import { RunningAnswers } from "../server/running-answers.ts";
 import { briefly, Requests } from "../server/service.ts";
 import type { Service } from "../server/service.ts";
@@ -85,7 +85,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     store: noStore,
     brief: new MemoryStore(briefly),
     assembled: new AssembledTexts(),
-    runs: new DetachedRuns(),
+    runs: new Runs(),
     answers: new RunningAnswers(),
     turnKey: noKey,
     limiter: ownLimiter,

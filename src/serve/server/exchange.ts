@@ -112,7 +112,7 @@ const deploymentPaths = [
 /** The header with which a client chooses the profile of its answer. Precedence: header, model, server. */
 export const profileHeader = "X-Truewire-Wire";
 
-/** The header with which a client asks for a stream that it can resume (`ResumableStream`). */
+/** The header with which a client asks for a stream that it can resume (`makeResumable`). */
 export const resumeHeader = "x-truewire-resume";
 
 /**

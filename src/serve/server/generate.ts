@@ -11,11 +11,10 @@ import type { GenerationRequest, QueueTier } from "../../wire/core/request.ts";
 import { shownWarnings, loggedError } from "../../wire/core/failure.ts";
 import type { AnswerContext, PreparesOnly, ReadRequest } from "../../wire/apis/port.ts";
 import type { DetachedAnswer, StorableRequest, PortState, ServedPort } from "../../wire/apis/port-state.ts";
+import { generateInBackground } from "./background.ts";
 import { keyspacesOf, storeFailure, storeOwnerOf } from "./client-stores.ts";
 import { tokensToReserve } from "./keys/usage-lease.ts";
 import type { Mask } from "./mask.ts";
-import { resumeHeader } from "./exchange.ts";
-import type { HttpExchange } from "./exchange.ts";
 import { planHostedTools } from "./hosted/hosted-calls.ts";
 import { withHostedTools } from "./hosted/hosted-loop.ts";
 import { modelsOf } from "./model-directory.ts";
@@ -23,7 +22,7 @@ import type { ServedModel } from "./model-directory.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import { warningHeader } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
-import { resumeTimeOf, ResumableStream } from "./resumable-stream.ts";
+import { makeResumable, resumeTimeOf, whyNotResumable } from "./resume.ts";
 import type { OpenAnswer } from "./running-answers.ts";
 import type { EventBatch, BatchObserver, GenerationRun } from "./run-generation.ts";
 import type { Service } from "./service.ts";
@@ -193,16 +192,8 @@ async function answer(
       ...(contentType && { contentType }),
     });
   }
-  let headers = port.streamHeaders(profile);
-  if (resumeMs > 0) {
-    const { exchange } = reply;
-    headers = { ...headers, [resumeHeader]: `${resumeMs / 1000}s` };
-    const owner = await storeOwnerOf(reply.client, reply.key);
-    const begun = (stream: ResumableStream): void => service.runs.addStream(owner, requestId, stream);
-    const deliver = (events: AsyncIterable<string>): Promise<void> =>
-      sendEvents(opened(exchange), events, {}, settings.keepAliveMs);
-    reply.sink = new ResumableStream({ exchange, record, headers, resumeMs, deliver, begun });
-  }
+  const streamHeaders = port.streamHeaders(profile);
+  const headers = resumeMs > 0 ? await makeResumable(reply, service, streamHeaders, resumeMs) : streamHeaders;
   return streamAnswer(reply, run, {
     writer,
     headers,
@@ -216,34 +207,6 @@ async function answer(
     ...(service.streamLog && { streamLog: service.streamLog }),
     ...(keep && { keep }),
   });
-}
-
-/** An exchange whose status and headers have been sent. */
-function opened(exchange: HttpExchange): Parameters<typeof sendEvents>[0] {
-  return {
-    exchange,
-    sent: true,
-    open() {},
-    write: (text) => exchange.write(text),
-    end: (text) => exchange.end(text),
-  };
-}
-
-/** Why the answer cannot continue without its client although the client asks for that; undefined: it can. */
-function whyNotResumable(
-  { streamHeaders }: ServedPort,
-  { request }: ReadRequest,
-  kept: StorableRequest | undefined,
-  { exchange, profile }: Reply,
-  { settings }: Service,
-): string | undefined {
-  const why = (reason: string): string => `X-Truewire-Resume was ignored: ${reason}`;
-  if (exchange.answering !== undefined) return why("an answer over WebSocket cannot be resumed");
-  if (kept?.detach) return why("a response in the background continues anyway; resume it with starting_after");
-  if (!request.stream) return why("it is for streamed answers");
-  if (streamHeaders(profile)["content-type"]?.startsWith("text/event-stream") !== true)
-    return why("it is for streams of server-sent events");
-  return settings.resumeStreamsMs === 0 ? why("this server's setting resumeStreams is 0") : undefined;
 }
 
 /** What sees each batch on its way from the engine to the writer, in order. */
@@ -382,12 +345,14 @@ async function detach(
   // The body stays in memory until the response is complete.
   reply.bodyLease = undefined;
   record.detached = true;
-  const started = await runs.start({ run, answer, owner, onEnd }, log).catch((error: unknown) => {
-    bodyLease?.release();
-    record.detached = false;
-    if (usageLease) usageLease.generates = false;
-    throw storeFailure(error);
-  });
+  const started = await generateInBackground(runs, { generation: run, answer, owner, onEnd }, log).catch(
+    (error: unknown) => {
+      bodyLease?.release();
+      record.detached = false;
+      if (usageLease) usageLease.generates = false;
+      throw storeFailure(error);
+    },
+  );
   if (record.stream !== true) reply.send(200, "application/json", answer.body);
   else await sendEvents(reply, started.events(), port.streamHeaders(reply.profile), settings.keepAliveMs);
 }

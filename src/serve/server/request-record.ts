@@ -74,7 +74,7 @@ export class RequestRecord implements GenerationObserver {
   inspection: WatchedRequest | undefined;
   /** The connection was closed because the reader was too slow. */
   cut = false;
-  /** How often the stream lost its last client, and how often a client resumed it (`ResumableStream`). */
+  /** How often the stream lost its last client, and how often a client resumed it (`makeResumable`). */
   lost = 0;
   resumes = 0;
   /** The request resumes the stream of another one. */

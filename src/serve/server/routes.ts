@@ -17,7 +17,7 @@ import { ollamaRoutes } from "./ollama.ts";
 import { answerWelcome, sendPageFile, sendUnlessKnown } from "./page.ts";
 import type { EndpointHandler, Reply, ServerRoute } from "./reply.ts";
 import type { Service } from "./service.ts";
-import { resumeStream, stopStream } from "./stream-endpoints.ts";
+import { resumeStream, stopStream } from "./resume.ts";
 import {
   answerAdapters,
   answerSlots,

@@ -7,7 +7,6 @@ import type { AdminAccess } from "./admin/admin-access.ts";
 import type { Checker, ModelControl } from "./admin/model-control.ts";
 import type { AssembledTexts } from "./client-stores.ts";
 import type { BodyBudget } from "./body-budget.ts";
-import type { DetachedRuns } from "./detached-runs.ts";
 import type { Inspector } from "./inspect/inspector.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
 import type { Log, StreamLog } from "./log.ts";
@@ -16,6 +15,7 @@ import type { ModelDirectory, ServedEngine } from "./model-directory.ts";
 import type { Origins } from "./origins.ts";
 import type { RunningAnswers } from "./running-answers.ts";
 import type { RequestOutcome, RequestRecord } from "./request-record.ts";
+import type { Runs } from "./runs.ts";
 import type { Tracing } from "./tracing/tracing.ts";
 
 /** The settings that are replaced when the configuration is reloaded. */
@@ -67,7 +67,7 @@ export interface Service {
   readonly brief: Store;
   /** What this process has assembled from stored texts. */
   readonly assembled: AssembledTexts;
-  readonly runs: DetachedRuns;
+  readonly runs: Runs;
   readonly answers: RunningAnswers;
   /** The key by which this installation seals what clients send back (`TurnSeal`). */
   turnKey: Uint8Array;

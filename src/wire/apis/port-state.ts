@@ -100,8 +100,8 @@ export const beatMs = 10_000;
 
 /** A detached answer that this server is generating. */
 export interface DetachedRun {
-  /** All events from the first, and then each new one; none if the run ended before. Throws if it breaks off. */
-  events(): AsyncIterable<string>;
+  /** The events from number `from` on (default: 0), and then each new one; none if the run ended before. Throws if it breaks off. */
+  events(from?: number): AsyncIterable<string>;
   /** Stops the run. Resolves when its state is stored, or when no process generates it. */
   cancel(): Promise<void>;
 }

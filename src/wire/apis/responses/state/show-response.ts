@@ -70,13 +70,10 @@ export async function requireResponse({ keyspaces: shelves, id }: PortCall): Pro
 /** The events after the number `after`, as they are generated or as they were stored. */
 async function* followed(run: DetachedRun, call: PortCall, after: number): AsyncGenerator<string> {
   let isEmpty = true;
-  const chunks = async function* (): AsyncGenerator<string> {
-    for await (const chunk of run.events()) {
-      isEmpty = false;
-      yield chunk;
-    }
-  };
-  yield* eventsAfter(chunks(), after);
+  for await (const chunk of run.events(after + 1)) {
+    isEmpty = false;
+    yield chunk;
+  }
   if (isEmpty) yield* onceEnded(await requireResponse(call), call, after);
 }
 

@@ -1,12 +1,10 @@
 import { afterEach, expect, test, vi } from "vitest";
 import type { GenerationEvent } from "../../wire/core/events.ts";
 import type { DetachedAnswer } from "../../wire/apis/port-state.ts";
-import { DetachedRuns } from "./detached-runs.ts";
-import { Departure } from "./exchange.ts";
-import type { HttpExchange } from "./exchange.ts";
+import { generateInBackground } from "./background.ts";
 import { silentLog } from "./log.ts";
-import { RequestRecord } from "./request-record.ts";
-import { ResumableStream } from "./resumable-stream.ts";
+import { Run } from "./run.ts";
+import { Runs } from "./runs.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -40,9 +38,9 @@ test("a writer that throws ends the run: the answer is stored, its readers end, 
       return Promise.resolve();
     },
   };
-  const runs = new DetachedRuns();
+  const runs = new Runs();
   const log = { ...silentLog, error: (fields: object) => errors.push(fields) };
-  const run = await runs.start({ run: { start }, answer, owner: "o" }, log);
+  const run = await generateInBackground(runs, { generation: { start }, answer, owner: "o" }, log);
   const read: string[] = [];
   for await (const text of run.events()) read.push(text);
   await runs.stop();
@@ -54,38 +52,31 @@ test("a writer that throws ends the run: the answer is stored, its readers end, 
 });
 
 interface OpenedStream {
-  readonly stream: ResumableStream;
+  readonly stream: Run;
   /** Its client leaves. */
   leave(): void;
 }
 
-function openStream(runs: DetachedRuns, id: string): OpenedStream {
-  const departure = new Departure();
-  const exchange = { departure, open() {}, cut() {} } as unknown as HttpExchange;
-  const stream = new ResumableStream({
-    exchange,
-    record: new RequestRecord(),
-    headers: {},
-    resumeMs: 1_000_000,
-    begun: (begun) => runs.addStream("o", id, begun),
-    async deliver(events) {
-      departure.signal.addEventListener("abort", () => void events[Symbol.asyncIterator]().return?.());
-      for await (const _ of events);
-    },
-  });
-  stream.open(200, {});
-  return { stream, leave: () => departure.happen() };
+function openStream(runs: Runs, id: string): OpenedStream {
+  const stream = new Run({ headers: {}, aloneMs: 1_000_000 });
+  runs.add("o", id, stream);
+  const client = stream.events();
+  const read = async (): Promise<void> => {
+    for await (const _ of client);
+  };
+  void read();
+  return { stream, leave: () => void client.return?.() };
 }
 
 test("all streams together keep little: those that ended go first, then those without a client, the oldest first", async () => {
-  const runs = new DetachedRuns();
+  const runs = new Runs();
   const all = Array.from({ length: 20 }, (_, number) => openStream(runs, `req_${number}`));
   const [running, ...others] = all;
   for (const { stream, leave } of others) {
     leave();
     void stream.write(`data: ${"x".repeat(5_000_000)}\n\n`);
   }
-  others.at(-1)?.stream.end("");
+  others.at(-1)?.stream.end();
   void running?.stream.write(`data: ${"x".repeat(5_000_000)}\n\n`);
   let size = 0;
   for (const { stream } of all) size += stream.size;
@@ -98,14 +89,14 @@ test("all streams together keep little: those that ended go first, then those wi
 });
 
 test("of the streams that have ended, those that are still read go last", async () => {
-  const runs = new DetachedRuns();
+  const runs = new Runs();
   const all = Array.from({ length: 20 }, (_, number) => openStream(runs, `req_${number}`));
   for (const [number, { stream, leave }] of all.entries()) {
     if (number > 0) leave();
     void stream.write(`data: ${"x".repeat(5_000_000)}\n\n`);
     // It is read by someone who has not read anything yet.
     if (number === 0) stream.events();
-    stream.end("");
+    stream.end();
   }
   expect(await runs.find("o", "req_0")).toBe(all[0]?.stream);
   expect(await runs.find("o", "req_1")).toBeUndefined();
@@ -116,13 +107,13 @@ test("of the streams that have ended, those that are still read go last", async 
 
 // Each write looked at every stream once too much was kept.
 test("a write looks at no other stream if none can be dropped", async () => {
-  const runs = new DetachedRuns();
+  const runs = new Runs();
   const all = Array.from({ length: 30 }, (_, number) => openStream(runs, `req_${number}`));
   // The client of one comes back: it is not dropped for having been lost.
   all[1]?.leave();
   all[1]?.stream.events();
   for (const { stream } of all) void stream.write(`data: ${"x".repeat(3_000_000)}\n\n`);
-  const looked = vi.spyOn(ResumableStream.prototype, "hasEnded", "get");
+  const looked = vi.spyOn(Run.prototype, "hasEnded", "get");
   void all[0]?.stream.write("data: y\n\n");
   expect(looked.mock.calls.length).toBeLessThan(5);
   looked.mockRestore();
@@ -134,7 +125,7 @@ test("a write looks at no other stream if none can be dropped", async () => {
 });
 
 test("no more than 1000 streams go on without a client", async () => {
-  const runs = new DetachedRuns();
+  const runs = new Runs();
   const all = Array.from({ length: 1001 }, (_, number) => openStream(runs, `req_${number}`));
   for (const { leave } of all) leave();
   expect(all.filter(({ stream }) => stream.departure.happened)).toEqual(all.slice(1000));
