@@ -7,7 +7,7 @@ import { estimateTokens } from "../../wire/core/estimate-tokens.ts";
 import { isVisible } from "../../wire/core/events.ts";
 import type { GenerationEvent } from "../../wire/core/events.ts";
 import { loopWarning } from "../../wire/core/loop-guard.ts";
-import type { GenerationRequest, QueueTier } from "../../wire/core/request.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 import { shownWarnings, loggedError } from "../../wire/core/failure.ts";
 import type { AnswerContext, PreparesOnly, ReadRequest } from "../../wire/apis/port.ts";
 import type { DetachedAnswer, StorableRequest, PortState, ServedPort } from "../../wire/apis/port-state.ts";
@@ -19,6 +19,8 @@ import { planHostedTools } from "./hosted/hosted-calls.ts";
 import { withHostedTools } from "./hosted/hosted-loop.ts";
 import { modelsOf } from "./model-directory.ts";
 import type { ServedModel } from "./model-directory.ts";
+import { planRun } from "./plan-run.ts";
+import type { RunPlan } from "./plan-run.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import { warningHeader } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
@@ -98,115 +100,187 @@ function noteRead(
   return { name: request.model, read, kept, resumeMs };
 }
 
+/** What the senders of an answer need. */
+interface Answering {
+  readonly port: ServedPort;
+  readonly asked: ReadGeneration;
+  readonly model: ServedModel;
+  readonly plan: RunPlan;
+  readonly context: AnswerContext;
+  readonly reply: Reply;
+  readonly service: Service;
+  readonly running: OpenAnswer;
+}
+
 async function answer(
   port: ServedPort,
-  { read, kept, resumeMs }: ReadGeneration,
+  asked: ReadGeneration,
   model: ServedModel,
   reply: Reply,
   service: Service,
   running: OpenAnswer,
 ): Promise<void> {
-  const { settings, log } = service;
-  const { record, requestId, profile } = reply;
-  const { preparesOnly } = read;
+  const { read, kept } = asked;
   const request = read.editPrompt
     ? await read.editPrompt((edited) => countPromptTokens(model, edited, reply))
     : read.request;
-  if (request !== read.request) log.info({ req: requestId }, "the prompt was edited as the request asks for");
-  const { engine, settings: answerSettings, forwards } = model.from;
-  const context: AnswerContext = {
+  if (request !== read.request)
+    service.log.info({ req: reply.requestId }, "the prompt was edited as the request asks for");
+  const inBackground = kept?.detach !== undefined;
+  const plan = planRun({ api: port.name, read, request, model, client: reply.client, inBackground });
+  const context = contextOf(request, model, reply, service, running);
+  const answering = { port, asked, model, plan, context, reply, service, running };
+  if (reply.exchange.header("x-truewire-cache")?.trim().toLowerCase() === "explain") explainMisses(reply);
+  const detached = kept?.detach?.(context, service.processes?.own);
+  if (detached) return sendInBackground(answering, detached);
+  return plan.sender === "stream" ? sendStream(answering) : sendWhole(answering);
+}
+
+function contextOf(
+  { model: name }: GenerationRequest,
+  { info, from }: ServedModel,
+  { profile, record, client }: Reply,
+  { turnKey }: Service,
+  running: OpenAnswer,
+): AnswerContext {
+  return {
     profile,
     created: now(),
     now,
     clock: { beganMs: performance.timeOrigin + record.receivedAt, nowMs },
-    model: (profile.resolvesModels && model.info.resolvedId) || request.model,
-    settings: answerSettings,
-    turnSeal: turnSeal(service.turnKey, reply.client?.owner ?? ""),
+    model: (profile.resolvesModels && info.resolvedId) || name,
+    settings: from.settings,
+    turnSeal: turnSeal(turnKey, client?.owner ?? ""),
     random,
     onId: (id) => {
       running.id = id;
     },
   };
-  if (reply.exchange.header("x-truewire-cache")?.trim().toLowerCase() === "explain") explainMisses(reply);
-  const detached = kept?.detach?.(context, service.processes?.own);
-  const writer = request.stream && !detached ? read.streamWriter(context) : undefined;
-  // A steered response is ended early: only a local model reports its usage then, and only a server of the same API gets the request as it is.
-  if (writer)
-    reply.exchange.answering?.(writer, forwards?.includes("responses") === true || canAnswer(engine, "usage"));
-  const own = detached ? recordOfRun(record) : record;
-  const runRequest: GenerationRequest = detached ? { ...request, stream: true } : request;
-  const ownRequest = requestFor(model, runRequest, reply);
-  const directory = modelsOf(reply.client, service.directory);
-  const source = sourceOf({
-    model,
-    directory,
-    onFallback(fallback, reason) {
-      own.inspection?.anotherSource();
-      own.fallbackReasons.push(reason);
-      log.info({ req: requestId, model: model.info.id, fallback, reason }, "a fallback is asked");
-      own.fallback = fallback;
-      if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
-    },
-    // A server of the same API receives the client's own request, and truncates it itself.
-    ...(forwards?.includes(port.name) !== true && {
-      onTruncated: (before, after) =>
-        log.warn({ req: requestId, before, after }, "the prompt was too long: its oldest messages were left out"),
-    }),
-  });
-  // A server of the same API runs its own tools.
-  const hosted = forwards?.includes(port.name) ? undefined : planHostedTools(ownRequest, service.hostedTools);
-  const start = hosted ? withHostedTools(source, { ...hosted, pauses: port.name === "messages" }) : source;
-  const asksModel = read.generatesNothing !== true && prewarms(model, preparesOnly);
-  const run: GenerationRun = {
-    start: asksModel ? () => start(ownRequest, own) : silent,
-    observers: [
-      ...(preparesOnly ? [(events: EventBatch) => withoutContent(events, preparesOnly)] : []),
-      ...observersOf(own, reply, service),
-    ],
-    async usageSoFar() {
-      if (!canAnswer(engine, "usage")) return null;
-      return engine.ask({ kind: "usage", request: { id: ownRequest.id } }, new AbortController().signal);
-    },
-    ...(model.from.guardsLoops === true &&
-      (request.n ?? 1) === 1 && {
-        onLoop: (period) => log.warn({ req: requestId }, loopWarning(period)),
-      }),
-  };
-  if (read.keepLoadedMs !== undefined && (read.generatesNothing !== true || engine.health().state === "ready"))
-    keepLoaded(model, read.keepLoadedMs, reply, service);
-  // If the client has left already, the engine is not asked, and the request costs nothing.
-  if (detached || !reply.exchange.departure.happened) {
-    const { api, inspection, trace } = record;
-    inspection?.parsedRequest(ownRequest);
-    if (reply.usageLease) reply.usageLease.generates = true;
-    if (api && !detached) trace?.operationBegins(api.operation, model.info.id, ownRequest);
-  }
-  if (detached) return detach(port, detached, run, own, reply, service, running);
+}
 
-  const keep = kept && (() => keepAnswer(kept, reply, service));
-  if (!writer) {
-    const write = (generation: Generation): string => read.writeResponse(generation, context);
-    const { contentType = port.contentType } = read;
-    return wholeAnswer(reply, run, write, {
-      ...(keep && { keep }),
-      ...(contentType && { contentType }),
-    });
-  }
-  const streamHeaders = port.streamHeaders(profile);
+async function sendStream(answering: Answering): Promise<void> {
+  const { port, asked, model, plan, context, reply, service } = answering;
+  const { settings, streamLog } = service;
+  const writer = asked.read.streamWriter(context);
+  reply.exchange.answering?.(writer, plan.hasLanes);
+  const generation = begin(answering, reply.record);
+  const streamHeaders = port.streamHeaders(reply.profile);
+  const { resumeMs } = asked;
   const headers = resumeMs > 0 ? await makeResumable(reply, service, streamHeaders, resumeMs) : streamHeaders;
-  return streamAnswer(reply, run, {
+  return streamAnswer(reply, generation, {
     writer,
     headers,
     holdMs: settings.holdMs,
     keepAliveMs: settings.keepAliveMs,
     readerPatienceMs: settings.readerPatienceMs,
     othersWait() {
-      const { queued = 0, wanted = false } = engine.health();
+      const { queued = 0, wanted = false } = model.from.engine.health();
       return queued > 0 || wanted;
     },
-    ...(service.streamLog && { streamLog: service.streamLog }),
-    ...(keep && { keep }),
+    ...(streamLog && { streamLog }),
+    ...keepOf(answering),
   });
+}
+
+function sendWhole(answering: Answering): Promise<void> {
+  const { port, asked, context, reply } = answering;
+  const { contentType = port.contentType } = asked.read;
+  const write = (generation: Generation): string => asked.read.writeResponse(generation, context);
+  return wholeAnswer(reply, begin(answering, reply.record), write, {
+    ...(contentType && { contentType }),
+    ...keepOf(answering),
+  });
+}
+
+/** Generates in the background. The client is answered immediately, or follows the events. */
+async function sendInBackground(answering: Answering, answer: DetachedAnswer): Promise<void> {
+  const { port, reply, service, running } = answering;
+  const { log, metrics, settings } = service;
+  const { bodyLease, usageLease, record, requestId: req } = reply;
+  const own = recordOfRun(record);
+  const generation = begin(answering, own);
+  const owner = await storeOwnerOf(reply.client, reply.key);
+  const onEnd = (): void => {
+    running.end();
+    const outcome = own.outcome(own.end === undefined);
+    metrics?.observe(own, outcome);
+    own.watched?.ended(outcome, own);
+    log.info(own.addFields({ req }), `${outcome} in the background`);
+    usageLease?.end();
+    bodyLease?.release();
+  };
+  // The body stays in memory until the response is complete.
+  reply.bodyLease = undefined;
+  record.detached = true;
+  const run = await generateInBackground(service.runs, { generation, answer, owner, onEnd }, log).catch(
+    (error: unknown) => {
+      bodyLease?.release();
+      record.detached = false;
+      if (usageLease) usageLease.generates = false;
+      throw storeFailure(error);
+    },
+  );
+  if (record.stream !== true) reply.send(200, "application/json", answer.body);
+  else await sendEvents(reply, run.events(), port.streamHeaders(reply.profile), settings.keepAliveMs);
+}
+
+/** Stores the answer. If that fails, the client receives the answer nevertheless. */
+function keepOf({ asked: { kept }, reply, service }: Answering): { readonly keep?: () => Promise<void> } {
+  if (!kept) return {};
+  const keep = (): Promise<void> =>
+    kept.store().catch((error: unknown) => {
+      service.log.error({ req: reply.requestId, cause: loggedError(error) }, "the answer could not be kept");
+    });
+  return { keep };
+}
+
+/** Prepares the generation of an answer, and notes in `record`, and for the client's limits, that it begins. */
+function begin(
+  { port, asked: { read }, model, plan, reply, service }: Answering,
+  record: RequestRecord,
+): GenerationRun {
+  const { engine } = model.from;
+  const { request, sender, preparesOnly } = plan;
+  const { log } = service;
+  const { requestId: req, usageLease } = reply;
+  if (read.keepLoadedMs !== undefined && (read.generatesNothing !== true || engine.health().state === "ready"))
+    keepLoaded(model, read.keepLoadedMs, reply, service);
+  const inBackground = sender === "background";
+  // If the client has left already, the engine is not asked, and the request costs nothing.
+  if (inBackground || !reply.exchange.departure.happened) {
+    record.inspection?.parsedRequest(request);
+    if (usageLease) usageLease.generates = true;
+    if (record.api && !inBackground) record.trace?.operationBegins(record.api.operation, model.info.id, request);
+  }
+  const source = sourceOf({
+    model,
+    directory: modelsOf(reply.client, service.directory),
+    onFallback(fallback, reason) {
+      record.inspection?.anotherSource();
+      record.fallbackReasons.push(reason);
+      log.info({ req, model: model.info.id, fallback, reason }, "a fallback is asked");
+      record.fallback = fallback;
+      if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
+    },
+    ...(!plan.isForwarded && {
+      onTruncated: (before, after) =>
+        log.warn({ req, before, after }, "the prompt was too long: its oldest messages were left out"),
+    }),
+  });
+  const hosted = plan.isForwarded ? undefined : planHostedTools(request, service.hostedTools);
+  const start = hosted ? withHostedTools(source, { ...hosted, pauses: port.name === "messages" }) : source;
+  return {
+    start: plan.asksModel ? () => start(request, record) : silent,
+    observers: [
+      ...(preparesOnly ? [(events: EventBatch) => withoutContent(events, preparesOnly)] : []),
+      ...observersOf(record, reply, service),
+    ],
+    async usageSoFar() {
+      if (!canAnswer(engine, "usage")) return null;
+      return engine.ask({ kind: "usage", request: { id: request.id } }, new AbortController().signal);
+    },
+    ...(plan.detectsLoops && { onLoop: (period) => log.warn({ req }, loopWarning(period)) }),
+  };
 }
 
 /** What sees each batch on its way from the engine to the writer, in order. */
@@ -230,38 +304,6 @@ function withMaskedEnd(events: EventBatch, mask: Mask): EventBatch {
   if (last?.type !== "end") return events;
   const shown = mask.value(last);
   return shown === last ? events : [...events.slice(0, -1), shown];
-}
-
-/** The request with the engine's name for the model, its tier, and its owner if clients have keys. */
-function requestFor({ engineModel }: ServedModel, request: GenerationRequest, { client }: Reply): GenerationRequest {
-  const tier = tierOf(request.passthrough?.body["service_tier"], client);
-  if (!client && tier === "default" && request.model === engineModel) return request;
-  return {
-    ...request,
-    model: engineModel,
-    ...(client && { owner: client.owner }),
-    ...(tier !== "default" && { tier }),
-  };
-}
-
-const highTiers: ReadonlySet<unknown> = new Set(["priority", "fast", "ultrafast"]);
-
-/**
- * The tier of a request in queues. A `service_tier` of `auto`, or none, is the key's tier. No other may be higher than the key's; without
- * keys any is granted. `standard_only` is Anthropic's name of `default`.
- */
-function tierOf(requested: unknown, client: Reply["client"]): QueueTier {
-  const highest = client ? (client.tier ?? "default") : "priority";
-  if (requested === undefined || requested === null || requested === "auto") return client ? highest : "default";
-  if (requested === "flex" || highest === "flex") return "flex";
-  return highTiers.has(requested) ? highest : "default";
-}
-
-/** Whether the engine is asked: it puts the prompt of a request that only prepares into its cache, or the request generates. */
-function prewarms({ info }: ServedModel, preparesOnly: PreparesOnly | undefined): boolean {
-  return (
-    preparesOnly === undefined || info.prewarms === "local" || (info.prewarms !== undefined && preparesOnly === "cache")
-  );
 }
 
 /**
@@ -305,56 +347,11 @@ async function readKept(
   });
 }
 
-/** Stores the answer. If that fails, the client receives the answer nevertheless. */
-async function keepAnswer(kept: StorableRequest, { requestId }: Reply, { log }: Service): Promise<void> {
-  try {
-    await kept.store();
-  } catch (error) {
-    log.error({ req: requestId, cause: loggedError(error) }, "the answer could not be kept");
-  }
-}
-
 /** The record of a response in the background, which has a line of its own in the log. The request's line only says that it was accepted. */
 function recordOfRun(record: RequestRecord): RequestRecord {
   const { api, model, servedModel, served, keyName, watched, inspection } = record;
   const same = { api, model, servedModel, served, keyName, watched, inspection };
   return Object.assign(new RequestRecord(), { ...same, status: 200 });
-}
-
-/** Generates in the background. The client is answered immediately, or follows the events. */
-async function detach(
-  port: ServedPort,
-  answer: DetachedAnswer,
-  run: GenerationRun,
-  own: RequestRecord,
-  reply: Reply,
-  { runs, log, metrics, settings }: Service,
-  running: OpenAnswer,
-): Promise<void> {
-  const { bodyLease, usageLease, record, requestId: req } = reply;
-  const owner = await storeOwnerOf(reply.client, reply.key);
-  const onEnd = (): void => {
-    running.end();
-    const outcome = own.outcome(own.end === undefined);
-    metrics?.observe(own, outcome);
-    own.watched?.ended(outcome, own);
-    log.info(own.addFields({ req }), `${outcome} in the background`);
-    usageLease?.end();
-    bodyLease?.release();
-  };
-  // The body stays in memory until the response is complete.
-  reply.bodyLease = undefined;
-  record.detached = true;
-  const started = await generateInBackground(runs, { generation: run, answer, owner, onEnd }, log).catch(
-    (error: unknown) => {
-      bodyLease?.release();
-      record.detached = false;
-      if (usageLease) usageLease.generates = false;
-      throw storeFailure(error);
-    },
-  );
-  if (record.stream !== true) reply.send(200, "application/json", answer.body);
-  else await sendEvents(reply, started.events(), port.streamHeaders(reply.profile), settings.keepAliveMs);
 }
 
 /**
