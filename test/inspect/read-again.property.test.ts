@@ -116,11 +116,11 @@ async function generated(answer: Answer, limit: number): Promise<[readonly Gener
     scripted(answer),
   );
   const inspection = newWatched(limit);
-  const record = Object.assign(new RequestRecord(), { inspection });
+  const record = new RequestRecord(undefined, { inspection });
   const seen: GenerationEvent[] = [];
   // A client that leaves does so when all has arrived.
   let turns = Math.ceil(answer.chunks.length / answer.perTurn);
-  const batches = engine.generate(request, record)[Symbol.asyncIterator]();
+  const batches = engine.generate(request, record.answer)[Symbol.asyncIterator]();
   for (;;) {
     const isOver = answer.ending === "left" && turns-- <= 0;
     const step = isOver

@@ -41,9 +41,8 @@ const bodies: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
 function linesOf(failure: GenerationFailure): string {
   const end: EndEvent = { type: "end", end: { kind: "upstream-error", failure } };
   const [ended, refused] = [new RequestRecord(), new RequestRecord()];
-  ended.see([end]);
-  refused.refusal = failure;
-  refused.cause = failure.cause;
+  ended.answer.see([end]);
+  Object.assign(refused.sent, { refusal: failure, cause: failure.cause });
   return JSON.stringify([ended.addFields({}), refused.addFields({})]);
 }
 

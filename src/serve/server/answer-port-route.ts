@@ -50,7 +50,7 @@ export async function answerPortRoute(
       return { profile, forwards, header: (name) => exchange.header(name), turnSeal: seal };
     },
     model(name) {
-      record.model = name;
+      record.asked.model = name;
       const model = modelNamed(name, directory, reply.profile);
       return { countTokens: (request) => countPromptTokens(model, request, reply) };
     },

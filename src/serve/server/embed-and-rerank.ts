@@ -80,16 +80,16 @@ async function ask<K extends "embed" | "rerank">(
   { record, client, usageLease, profile, exchange: { departure } }: Reply,
 ): Promise<{ readonly answer: EngineAnswer<K>; readonly shownModel: string }> {
   if (!canAnswer(engine, kind)) throw new Error(`The engine of ${info.id} has no ${operation}.`);
-  record.trace?.operationBegins(operation, info.id);
+  record.watchers.trace?.operationBegins(operation, info.id);
   const sent = { ...request, model: engineModel, ...(client && { owner: client.owner }) };
   const answer = await engine
-    .ask({ kind, request: sent } as unknown as EngineQuestion<K>, departure.signal, record)
+    .ask({ kind, request: sent } as unknown as EngineQuestion<K>, departure.signal, record.answer)
     .catch((error: unknown) => {
       throw departure.happened ? new ClientGone({ cause: error }) : error;
     });
   const { promptTokens } = answer;
   if (usageLease) usageLease.cost = promptTokens ?? usageLease.estimate;
-  if (promptTokens !== null) record.usage = { promptTokens, completionTokens: 0 };
+  if (promptTokens !== null) record.answer.see([{ type: "usage", usage: { promptTokens, completionTokens: 0 } }]);
   const shownModel = (profile.resolvesModels && (info.resolvedId ?? answer.model)) || request.model;
   return { answer, shownModel };
 }

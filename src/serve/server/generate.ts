@@ -23,7 +23,7 @@ import { planRun } from "./plan-run.ts";
 import type { RunPlan } from "./plan-run.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import { warningHeader } from "./reply.ts";
-import { RequestRecord } from "./request-record.ts";
+import type { RequestRecord } from "./request-record.ts";
 import { makeResumable, resumeTimeOf, whyNotResumable } from "./resume.ts";
 import type { OpenAnswer } from "./running-answers.ts";
 import type { EventBatch, BatchObserver, GenerationRun } from "./run-generation.ts";
@@ -68,7 +68,7 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
       const running = service.answers.begin({ requestId, owner: client?.owner ?? "", engine: model.from.engine });
       // Without `await`, so that the request does not stay in memory while it is answered.
       return answer(port, read, model, reply, service, running).finally(() => {
-        if (!reply.record.detached) running.end();
+        if (reply.record.sent.detached !== true) running.end();
       });
     },
   };
@@ -83,9 +83,10 @@ function noteRead(
   service: Service,
 ): ReadGeneration {
   const { request } = read;
-  const { record, requestId } = reply;
-  record.model = request.model;
-  record.stream = request.stream;
+  const { asked } = reply.record;
+  const { requestId } = reply;
+  asked.model = request.model;
+  asked.stream = request.stream;
   const requestedResumeMs = resumeTimeOf(reply.exchange);
   const noResume = requestedResumeMs > 0 ? whyNotResumable(port, read, kept, reply, service) : undefined;
   const warnings = noResume === undefined ? read.warnings : [...read.warnings, noResume];
@@ -147,7 +148,7 @@ function contextOf(
     profile,
     created: now(),
     now,
-    clock: { beganMs: performance.timeOrigin + record.receivedAt, nowMs },
+    clock: { beganMs: performance.timeOrigin + record.asked.receivedAt, nowMs },
     model: (profile.resolvesModels && info.resolvedId) || name,
     settings: from.settings,
     turnSeal: turnSeal(turnKey, client?.owner ?? ""),
@@ -197,30 +198,30 @@ async function sendInBackground(answering: Answering, answer: DetachedAnswer): P
   const { port, reply, service, running } = answering;
   const { log, metrics, settings } = service;
   const { bodyLease, usageLease, record, requestId: req } = reply;
-  const own = recordOfRun(record);
+  const own = record.inBackground();
   const generation = begin(answering, own);
   const owner = await storeOwnerOf(reply.client, reply.key);
   const onEnd = (): void => {
     running.end();
-    const outcome = own.outcome(own.end === undefined);
+    const outcome = own.outcome(own.answer.end === undefined);
     metrics?.observe(own, outcome);
-    own.watched?.ended(outcome, own);
+    own.watchers.listed?.ended(outcome, own);
     log.info(own.addFields({ req }), `${outcome} in the background`);
     usageLease?.end();
     bodyLease?.release();
   };
   // The body stays in memory until the response is complete.
   reply.bodyLease = undefined;
-  record.detached = true;
+  record.sent.detached = true;
   const run = await generateInBackground(service.runs, { generation, answer, owner, onEnd }, log).catch(
     (error: unknown) => {
       bodyLease?.release();
-      record.detached = false;
+      record.sent.detached = false;
       if (usageLease) usageLease.generates = false;
       throw storeFailure(error);
     },
   );
-  if (record.stream !== true) reply.send(200, "application/json", answer.body);
+  if (record.asked.stream !== true) reply.send(200, "application/json", answer.body);
   else await sendEvents(reply, run.events(), port.streamHeaders(reply.profile), settings.keepAliveMs);
 }
 
@@ -240,6 +241,8 @@ function begin(
   record: RequestRecord,
 ): GenerationRun {
   const { engine } = model.from;
+  const { api } = record.asked;
+  const { inspection, trace } = record.watchers;
   const { request, sender, preparesOnly } = plan;
   const { log } = service;
   const { requestId: req, usageLease } = reply;
@@ -248,18 +251,17 @@ function begin(
   const inBackground = sender === "background";
   // If the client has left already, the engine is not asked, and the request costs nothing.
   if (inBackground || !reply.exchange.departure.happened) {
-    record.inspection?.parsedRequest(request);
+    inspection?.parsedRequest(request);
     if (usageLease) usageLease.generates = true;
-    if (record.api && !inBackground) record.trace?.operationBegins(record.api.operation, model.info.id, request);
+    if (api && !inBackground) trace?.operationBegins(api.operation, model.info.id, request);
   }
   const source = sourceOf({
     model,
     directory: modelsOf(reply.client, service.directory),
     onFallback(fallback, reason) {
-      record.inspection?.anotherSource();
-      record.fallbackReasons.push(reason);
+      inspection?.anotherSource();
+      record.answer.fellBack(fallback, reason);
       log.info({ req, model: model.info.id, fallback, reason }, "a fallback is asked");
-      record.fallback = fallback;
       if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
     },
     ...(!plan.isForwarded && {
@@ -270,7 +272,7 @@ function begin(
   const hosted = plan.isForwarded ? undefined : planHostedTools(request, service.hostedTools);
   const start = hosted ? withHostedTools(source, { ...hosted, pauses: port.name === "messages" }) : source;
   return {
-    start: plan.asksModel ? () => start(request, record) : silent,
+    start: plan.asksModel ? () => start(request, record.answer) : silent,
     observers: [
       ...(preparesOnly ? [(events: EventBatch) => withoutContent(events, preparesOnly)] : []),
       ...observersOf(record, reply, service),
@@ -285,11 +287,11 @@ function begin(
 
 /** What sees each batch on its way from the engine to the writer, in order. */
 function observersOf(record: RequestRecord, { usageLease }: Reply, { settings }: Service): BatchObserver[] {
-  const { trace, inspection } = record;
+  const { trace, inspection } = record.watchers;
   const observers: BatchObserver[] = [];
   if (!settings.mask.isEmpty) observers.push((events) => withMaskedEnd(events, settings.mask));
   if (usageLease) observers.push((events) => usageLease.observe(events));
-  observers.push((events) => record.see(events));
+  observers.push((events) => record.answer.see(events));
   if (trace) observers.push((events) => trace.see(events));
   if (inspection) observers.push((events) => inspection.events(events));
   return observers;
@@ -347,21 +349,14 @@ async function readKept(
   });
 }
 
-/** The record of a response in the background, which has a line of its own in the log. The request's line only says that it was accepted. */
-function recordOfRun(record: RequestRecord): RequestRecord {
-  const { api, model, servedModel, served, keyName, watched, inspection } = record;
-  const same = { api, model, servedModel, served, keyName, watched, inspection };
-  return Object.assign(new RequestRecord(), { ...same, status: 200 });
-}
-
 /**
  * Adds the header `x-truewire-cache-miss` (JSON in ASCII), which says why the model processes much of the prompt again. The reason is known
  * before the first token; an answer whose headers were sent before that has no such header.
  */
 function explainMisses(reply: Reply): void {
-  reply.record.onCacheMiss = (miss) => {
+  reply.record.answer.onCacheMiss((miss) => {
     if (!reply.sent) reply.addHeaders({ "x-truewire-cache-miss": missHeader(miss) });
-  };
+  });
 }
 
 /** At most about three kilobytes: every text in it is bounded. */

@@ -13,14 +13,27 @@ import { preflightHeaders } from "./origins.ts";
 import { readFormBody } from "./read-form.ts";
 import { readJsonBody } from "./read-json.ts";
 import { Reply } from "./reply.ts";
-import type { ModelEndpoint, NamedRequest, ServerRoute } from "./reply.ts";
+import type { EndpointHandler, ModelEndpoint, NamedRequest, ServerRoute } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import { noteReasoning } from "./thinking-models.ts";
 import { conventionsOfUnknown, knownPaths, pathAsNamed, routeOf, decodedSegment } from "./routes.ts";
 import type { Service } from "./service.ts";
 import { random } from "../../wire/random/random.ts";
 
-type Stage = (reply: Reply, service: Service) => Promise<void> | void;
+/** What the stages have found out about a request so far. Only they use it. */
+interface Found {
+  readonly reply: Reply;
+  route?: ServerRoute;
+  /** The decoded value of `{id}` or `{rest}` in the path; "" if the path has none. */
+  parameter: string;
+  endpoint?: EndpointHandler | ModelEndpoint | undefined;
+  /** The body. */
+  received?: unknown;
+  read?: NamedRequest;
+  model?: ServedModel;
+}
+
+type Stage = (found: Found, service: Service) => Promise<void> | void;
 
 /**
  * The life of a request: its stages, in order. A stage ends the request by sending an answer, or by throwing the `FailureError` to answer
@@ -48,14 +61,16 @@ export async function handle(exchange: HttpExchange, service: Service): Promise<
   const record = new RequestRecord();
   const { settings, log, requests, inspector } = service;
   const id = newRequestId(exchange);
-  record.watched = inspector?.watch(exchange, id, record, settings.mask);
-  if (record.watched instanceof WatchedRequest) record.inspection = record.watched;
+  const listed = inspector?.watch(exchange, id, record, settings.mask);
+  record.watchers.listed = listed;
+  if (listed instanceof WatchedRequest) record.watchers.inspection = listed;
   const reply = new Reply(exchange, id, record, settings);
   requests.begin();
   log.debug({ req: id, method: exchange.method, path: exchange.path }, "received");
+  const found: Found = { reply, parameter: "" };
   try {
     for (const stage of stages) {
-      const wait = stage(reply, service);
+      const wait = stage(found, service);
       if (wait) await wait;
       if (reply.sent) break;
     }
@@ -70,7 +85,8 @@ export async function handle(exchange: HttpExchange, service: Service): Promise<
 export async function admit(exchange: HttpExchange, service: Service): Promise<boolean> {
   const reply = new Reply(exchange, newRequestId(exchange), new RequestRecord(), service.settings);
   try {
-    for (const stage of admission) await stage(reply, service);
+    const found: Found = { reply, parameter: "" };
+    for (const stage of admission) await stage(found, service);
     return true;
   } catch (error) {
     service.requests.begin();
@@ -80,13 +96,12 @@ export async function admit(exchange: HttpExchange, service: Service): Promise<b
   }
 }
 
-function findRoute(reply: Reply): void {
+function findRoute(found: Found): void {
+  const { reply } = found;
   const { exchange } = reply;
-  const found = routeOf(exchange.path);
-  reply.conventions = conventionsOf(exchange, found?.route);
-  if (!found) return;
-  reply.route = found.route;
-  reply.parameter = found.parameter;
+  const known = routeOf(exchange.path);
+  reply.conventions = conventionsOf(exchange, known?.route);
+  if (known) Object.assign(found, known);
 }
 
 function conventionsOf(exchange: HttpExchange, route: ServerRoute | undefined): ApiErrorFormat {
@@ -101,32 +116,35 @@ function newRequestId(exchange: HttpExchange): string {
 }
 
 /** Throws `FailureError` 403 for a page that may not use the server. */
-function checkOrigin(reply: Reply, { settings }: Service): void {
+function checkOrigin({ reply }: Found, { settings }: Service): void {
   reply.headers = settings.origins.headersFor(reply.exchange);
 }
 
-function chooseProfile(reply: Reply): void {
+function chooseProfile({ reply }: Found): void {
   reply.requestedProfile = requestedProfile(reply.exchange);
 }
 
 /** Throws `FailureError` 404. */
-function requireRoute(reply: Reply): void {
-  routeIn(reply);
+function requireRoute(found: Found): void {
+  routeIn(found);
 }
 
-function routeIn({ route, exchange: { method, path }, profile }: Reply): ServerRoute {
+function routeIn({ route, reply }: Found): ServerRoute {
   if (route) return route;
+  const { exchange, profile } = reply;
+  const { method, path } = exchange;
   throw profile.judgesAsVendor ? unknownUrl(method, path) : unknownPath(method, path, knownPaths());
 }
 
 /** Finds the endpoint of the method. Answers OPTIONS; throws `FailureError` 404, 405 or 426. */
-function findEndpoint(reply: Reply, service: Service): void {
+function findEndpoint(found: Found, service: Service): void {
+  const { reply } = found;
   const { exchange, record } = reply;
   const { method, path } = exchange;
-  const route = routeIn(reply);
+  const route = routeIn(found);
   if (route.api && method === "POST") {
-    record.api = route.api;
-    record.trace = service.tracing?.begin({
+    record.asked.api = route.api;
+    record.watchers.trace = service.tracing?.begin({
       requestId: reply.requestId,
       method,
       route: pathAsNamed(path),
@@ -135,8 +153,8 @@ function findEndpoint(reply: Reply, service: Service): void {
     });
   }
   if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methodsOf(route)));
-  reply.endpoint = route.methods[(method === "HEAD" ? "GET" : method) as keyof typeof route.methods];
-  if (reply.endpoint) return;
+  found.endpoint = route.methods[(method === "HEAD" ? "GET" : method) as keyof typeof route.methods];
+  if (found.endpoint) return;
   if (exchange.header("upgrade")?.toLowerCase() === "websocket") throw noWebSocket();
   throw methodNotAllowed(method, path, [...methodsOf(route), "OPTIONS"]);
 }
@@ -146,9 +164,10 @@ function methodsOf({ methods }: ServerRoute): string[] {
 }
 
 /** Finds the client of the key. Throws `FailureError` 401 or 403, and 404 for a path that has nothing on this server. */
-function authenticate(reply: Reply, service: Service): Promise<void> | void {
+function authenticate(found: Found, service: Service): Promise<void> | void {
+  const { reply } = found;
   const { keys, admin } = service.settings;
-  const { open, admin: isAdmin, requireEnabled } = routeIn(reply);
+  const { open, admin: isAdmin, requireEnabled } = routeIn(found);
   requireEnabled?.(service);
   if (isAdmin === true) return admin.check(reply.key, reply.exchange);
   if (keys.required) return findClient(reply, keys, open === true);
@@ -157,13 +176,13 @@ function authenticate(reply: Reply, service: Service): Promise<void> | void {
 async function findClient(reply: Reply, keys: Service["settings"]["keys"], isOpen: boolean): Promise<void> {
   const client = await (isOpen ? keys.find(reply.key) : keys.check(reply.key, reply.profile));
   reply.client = client;
-  reply.record.keyName = client?.name;
+  reply.record.asked.keyName = client?.name;
   reply.isStranger = client === undefined || client.models !== undefined;
 }
 
 /** Throws `FailureError` 503 while the models are loaded, and when the server stops. */
-function requireReady(reply: Reply, { state }: Service): void {
-  if (state === "ready" || routeIn(reply).open === true) return;
+function requireReady(found: Found, { state }: Service): void {
+  if (state === "ready" || routeIn(found).open === true) return;
   throw new FailureError({
     message: state === "loading" ? "The models are still being loaded." : "The server is stopping.",
     status: 503,
@@ -175,21 +194,21 @@ function requireReady(reply: Reply, { state }: Service): void {
 }
 
 /** Reads the body of a request to a model: JSON, or a form. */
-async function receiveBody(reply: Reply, service: Service): Promise<void> {
-  const { endpoint } = reply;
+async function receiveBody(found: Found, service: Service): Promise<void> {
+  const { endpoint, reply } = found;
   if (typeof endpoint !== "object") return;
   const body = await (endpoint.bodyType === "form" ? readFormBody : readJsonBody)(reply, service);
   const { deployment } = azurePath(reply.exchange.path);
   // At Azure the path names the model, and the body need not.
-  reply.received = deployment === undefined || !isObject(body) ? body : { ...body, model: decodedSegment(deployment) };
+  found.received = deployment === undefined || !isObject(body) ? body : { ...body, model: decodedSegment(deployment) };
 }
 
 /** Validates the request and finds its model, whose profile decides what is refused. Throws `FailureError` 400, 404 or 503. */
-function findModel(reply: Reply, service: Service): Promise<void> | void {
-  const { endpoint, exchange } = reply;
+function findModel(found: Found, service: Service): Promise<void> | void {
+  const { endpoint, reply, received: value } = found;
+  const { exchange } = reply;
   if (typeof endpoint !== "object") return;
   const directory = modelsOf(reply.client, service.directory);
-  const value = reply.received;
   const body = exchange.readMessage ? exchange.readMessage(value) : value;
   const named = directory.namedIn(body);
   const profile = reply.useProfile(named?.from.profile);
@@ -212,8 +231,8 @@ function findModel(reply: Reply, service: Service): Promise<void> | void {
     reply,
     service,
   );
-  if (read instanceof Promise) return read.then((late) => useModel(named, late, endpoint, directory, reply));
-  useModel(named, read, endpoint, directory, reply);
+  if (read instanceof Promise) return read.then((late) => useModel(named, late, endpoint, directory, found));
+  useModel(named, read, endpoint, directory, found);
 }
 
 /** `named`: the model that the request names. */
@@ -222,18 +241,18 @@ function useModel(
   read: NamedRequest,
   endpoint: ModelEndpoint,
   directory: ModelView,
-  reply: Reply,
+  found: Found,
 ): void {
-  const { record } = reply;
+  const { reply } = found;
+  const { asked } = reply.record;
   const model = named ?? (read.name === undefined ? onlyModel(directory) : undefined);
-  record.model = read.name ?? model?.info.id;
-  if (!model) throw modelNotServed(record.model ?? "", directory, reply.profile, endpoint.lists);
+  asked.model = read.name ?? model?.info.id;
+  if (!model) throw modelNotServed(asked.model ?? "", directory, reply.profile, endpoint.lists);
   reply.useProfile(model.from.profile);
   endpoint.check?.(model, read, () => directory.list().map(({ info }) => info));
-  record.servedModel = model.info.id;
-  record.served = model;
-  reply.read = read;
-  reply.model = model;
+  asked.served = model;
+  found.read = read;
+  found.model = model;
 }
 
 /** The model of a request that names none. Throws `FailureError` 400 if there are several. */
@@ -249,35 +268,36 @@ function onlyModel(directory: ModelView): ServedModel {
 }
 
 /** Takes the request from the client's limits. Throws `FailureError` 429. */
-function takeLimits(reply: Reply, { limiter }: Service): Promise<void> | void {
-  const { endpoint, read, client } = reply;
+function takeLimits({ endpoint, read, reply }: Found, { limiter }: Service): Promise<void> | void {
+  const { client } = reply;
   if (typeof endpoint !== "object" || !read || !client?.limits) return;
   const { prompt = 0, reserved } = endpoint.cost?.(read, client.limits) ?? {};
   return reply.takeLimits(limiter, prompt, reserved);
 }
 
-function answer(reply: Reply, service: Service): Promise<void> | void {
-  const { endpoint, read, model } = reply;
-  if (typeof endpoint === "function") return endpoint(reply, service, reply.parameter);
+function answer({ endpoint, read, model, parameter, reply }: Found, service: Service): Promise<void> | void {
+  if (typeof endpoint === "function") return endpoint(reply, service, parameter);
   if (read && model) return endpoint?.answer(read, model, reply, service);
 }
 
 /** Releases what the request held, counts it, and writes its line in the log. A response in the background has its own account. */
 function account(reply: Reply, { log, requests, metrics }: Service): void {
   const { exchange, record, requestId: req, sink } = reply;
+  const { asked, answer: measured } = record;
+  const isDetached = record.sent.detached === true;
   reply.bodyLease?.release();
-  if (!record.detached) reply.usageLease?.end();
+  if (!isDetached) reply.usageLease?.end();
   const outcome = record.outcome(sink.departure.happened);
   requests.finish(outcome);
-  if (record.hasReasoning && record.served && record.fallback === undefined) noteReasoning(record.served);
+  if (measured.hasReasoning && asked.served && measured.fallback === undefined) noteReasoning(asked.served);
   metrics?.observe(record, outcome);
   const client = exchange.header("x-client-request-id");
   const fields = record.addFields({ req, method: exchange.method, path: exchange.path });
   if (client !== undefined) fields["clientRequestId"] = client;
   record.endTrace(outcome);
-  if (!record.detached) record.watched?.ended(outcome, record);
+  if (!isDetached) record.watchers.listed?.ended(outcome, record);
   // Probes, and pages that show requests and models, send these every few seconds.
-  if (!record.api && /^\/(?:health|metrics|admin\/requests|admin\/models\/live)/.test(plainPath(exchange.path)))
+  if (!asked.api && /^\/(?:health|metrics|admin\/requests|admin\/models\/live)/.test(plainPath(exchange.path)))
     log.debug(fields, outcome);
   else if (outcome === "failed") log.error(fields, outcome);
   else log.info(fields, outcome === "cancelled" ? "cancelled by client" : outcome);

@@ -138,7 +138,7 @@ function embedEndpoint(readBody: typeof readOllamaEmbed, write: typeof writeOlla
       if (read.keepLoadedMs !== undefined) keepLoaded(model, read.keepLoadedMs, reply, service);
       const { request } = read;
       const answer = request.inputs.length === 0 ? noVectors : await askVectors(request, model, reply);
-      reply.send(200, json, write(answer, read, performance.now() - reply.record.receivedAt));
+      reply.send(200, json, write(answer, read, performance.now() - reply.record.asked.receivedAt));
     },
   };
 }
@@ -148,8 +148,7 @@ const noVectors: EmbeddingAnswer = { vectors: [], promptTokens: null };
 /** `POST /api/pull`: downloads a model of Hugging Face. Needs access to the admin API, because it fills the disk. */
 async function pullModel(reply: Reply, service: Service): Promise<void> {
   const { name, source, stream } = readOllamaPull(await readJsonBody(reply, service), reply.profile);
-  reply.record.model = name;
-  reply.record.stream = stream;
+  Object.assign(reply.record.asked, { model: name, stream });
   const lines = pullLines(reply, service, name, source);
   if (stream) {
     const { keepAliveMs } = service.settings;
@@ -190,7 +189,7 @@ async function* pullLines(
     } catch (error) {
       if (!reply.sent || !(error instanceof FailureError)) throw error;
       const { body } = ollamaErrorFormat.writeFailure(error.failure, reply.profile, reply.requestId);
-      reply.record.end = { kind: "rejected", failure: error.failure };
+      reply.record.answer.see([{ type: "end", end: { kind: "rejected", failure: error.failure } }]);
       return yield `${body}\n`;
     }
     yield progressLine({ status: "verifying sha256 digest" });

@@ -9,7 +9,7 @@ import type { PlannedRequest, RunPlan } from "./plan-run.ts";
 const request: GenerationRequest = {
   id: "req_1",
   model: "served",
-  prompt: { kind: "chat", messages: [] },
+  prompt: { kind: "text", prompts: ["x"] },
   sampling: {},
   limits: {},
   wantsUsage: false,

@@ -46,7 +46,7 @@ export async function readFormBody(reply: Reply, service: Service): Promise<{ re
   await inTurns(readParts(bytes, parser, members));
   const form = Object.fromEntries(members);
   const shown = Object.fromEntries([...members].map(([name, value]) => [name, withoutData(value)]));
-  reply.record.inspection?.body(new TextEncoder().encode(JSON.stringify(shown)));
+  reply.record.watchers.inspection?.body(new TextEncoder().encode(JSON.stringify(shown)));
   return form;
 }
 

@@ -25,13 +25,13 @@ export async function readJsonBody(reply: Reply, { settings, bodies }: Service, 
   const decoder = missingBody === undefined ? decoderFor(exchange.header("content-type")) : utf8;
   const { parsedBody, parsedBytes } = exchange;
   if (parsedBody !== undefined) {
-    if (parsedBytes) reply.record.inspection?.body(parsedBytes);
+    if (parsedBytes) reply.record.watchers.inspection?.body(parsedBytes);
     return parsedBody;
   }
   const { bytes, isPlain } = await receiveBytes(reply, { settings, bodies });
   if (bytes.length === 0 && ifEmpty !== undefined) return ifEmpty;
   if (bytes.length === 0 && missingBody !== undefined) throw invalidRequest(missingBody);
-  if (isPlain) reply.record.inspection?.body(bytes);
+  if (isPlain) reply.record.watchers.inspection?.body(bytes);
   return parsed(bytes, decoder, reply.profile);
 }
 

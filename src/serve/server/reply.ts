@@ -15,7 +15,8 @@ import type { Client } from "./keys/key-ring.ts";
 import { UsageLease } from "./keys/usage-lease.ts";
 import type { Mask } from "./mask.ts";
 import type { ServedModel } from "./model-directory.ts";
-import type { ObservedApi, RequestRecord } from "./request-record.ts";
+import type { ObservedApi } from "./request-facts.ts";
+import type { RequestRecord } from "./request-record.ts";
 import type { Service, ServiceSettings } from "./service.ts";
 
 export type Method = "GET" | "POST" | "DELETE";
@@ -67,19 +68,13 @@ export interface NamedRequest {
 
 export type BodyOptions = Required<Omit<ReadOptions, "standsFor" | "runs">> & Pick<ReadOptions, "standsFor" | "runs">;
 
-/** One request and its answer: what the stages have found out so far, and the headers that every answer has. Sends one answer only. */
+/** One request and its answer: who asks, and the headers that every answer has. Sends one answer only. */
 export class Reply {
   readonly requestId: string;
   readonly record: RequestRecord;
   readonly exchange: HttpExchange;
   /** What the answer is written to: the exchange, unless the answer can go on without it. */
   sink: AnswerSink;
-  route: ServerRoute | undefined;
-  parameter = "";
-  endpoint: EndpointHandler | ModelEndpoint | undefined;
-  received: unknown;
-  read: NamedRequest | undefined;
-  model: ServedModel | undefined;
   /** The client's header `X-Truewire-Wire`. Precedence: header, model, server. */
   requestedProfile: Profile | undefined;
   /** Absent if no key is required. */
@@ -150,7 +145,7 @@ export class Reply {
     const { name = client.owner } = client;
     const taken = await limiter.take(name, client.limits, tokens, reserved);
     this.addHeaders(this.conventions.limitHeaders(taken.levels, Date.now()));
-    if ("bound" in taken) throw rateLimitReached(taken, name, this.read?.name);
+    if ("bound" in taken) throw rateLimitReached(taken, name, this.record.asked.model);
     this.usageLease = new UsageLease(taken, tokens);
   }
 
@@ -165,8 +160,8 @@ export class Reply {
     if (contentType !== null) fields["content-type"] = contentType;
     this.#addHead(fields, status);
     Object.assign(fields, headers, bothWarnings(headers, this.headers));
-    this.record.inspection?.responseHeaders(fields);
-    this.record.inspection?.responseText(body);
+    this.record.watchers.inspection?.responseHeaders(fields);
+    this.record.watchers.inspection?.responseText(body);
     this.sink.send(status, fields, body);
   }
 
@@ -175,21 +170,21 @@ export class Reply {
     const fields = { ...headers };
     this.#addHead(fields, 200);
     Object.assign(fields, bothWarnings(headers, this.headers));
-    this.record.inspection?.responseHeaders(fields);
+    this.record.watchers.inspection?.responseHeaders(fields);
     this.sink.open(200, fields);
   }
 
   /** Sends a part of a streamed answer. Returns a promise if the reader is slow, as `Exchange.write`. */
   write(text: string): Promise<void> | undefined {
     const sent = this.#formatted(text);
-    this.record.inspection?.responseText(sent);
+    this.record.watchers.inspection?.responseText(sent);
     return this.sink.write(sent);
   }
 
   /** Sends the last part of a streamed answer and ends it. */
   end(text: string): void {
     const sent = this.#formatted(text);
-    this.record.inspection?.responseText(sent);
+    this.record.watchers.inspection?.responseText(sent);
     this.sink.end(sent);
   }
 
@@ -204,9 +199,10 @@ export class Reply {
     // The log masks the cause itself.
     const { cause, ...rest } = thrown;
     const failure: GenerationFailure = this.#mask.value(rest);
-    if (cause !== undefined) this.record.cause = cause;
+    const { sent } = this.record;
+    if (cause !== undefined) sent.cause = cause;
     // The message about a wrong key quotes the key, and a short key without a mask.
-    this.record.refusal = failure.status === 401 ? { ...failure, message: failure.code ?? "no key" } : failure;
+    sent.refusal = failure.status === 401 ? { ...failure, message: failure.code ?? "no key" } : failure;
     // The writer of an open stream has ended it, unless the writer failed.
     if (this.#sent) return this.end("");
     const { status, contentType, body, headers } = this.conventions.writeFailure(
@@ -220,11 +216,12 @@ export class Reply {
 
   #addHead(fields: Record<string, string>, status: number): void {
     this.#sent = true;
-    this.record.status = status;
-    this.record.headMs = Math.round(performance.now() - this.record.receivedAt);
+    const { asked, sent } = this.record;
+    sent.status = status;
+    sent.headMs = Math.round(performance.now() - asked.receivedAt);
     // An answer that quotes a prompt must not become a page, whatever a browser thinks of its text.
     fields["x-content-type-options"] = "nosniff";
-    Object.assign(fields, this.conventions.answerHeaders(this.requestId, this.record.headMs), this.headers);
+    Object.assign(fields, this.conventions.answerHeaders(this.requestId, sent.headMs), this.headers);
   }
 }
 

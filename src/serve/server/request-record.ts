@@ -1,175 +1,52 @@
 import type { CacheMiss } from "../../wire/core/cache-miss.ts";
-import type {
-  FinishReason,
-  GenerationEnd,
-  GenerationEvent,
-  GenerationFailure,
-  Timings,
-  Usage,
-} from "../../wire/core/events.ts";
-import { type FallbackReason, loggedError, loggedFailure, upstreamRequestId } from "../../wire/core/failure.ts";
-import type {
-  AttemptObserver,
-  GenerationObserver,
-  ObservedAttempt,
-  TurnStateCounts,
-} from "../../wire/core/generation-observer.ts";
+import { loggedError, loggedFailure, upstreamRequestId } from "../../wire/core/failure.ts";
+import type { TurnStateCounts } from "../../wire/core/generation-observer.ts";
 import type { ListedRequest } from "./inspect/listed-request.ts";
 import type { WatchedRequest } from "./inspect/watched-request.ts";
-import type { ServedModel } from "./model-directory.ts";
+import { MeasuredAnswer } from "./request-facts.ts";
+import type { AskedFacts, SentFacts } from "./request-facts.ts";
 import type { RequestTrace } from "./tracing/tracing.ts";
 
 /** "refused": an error of the client (4xx); "failed": an error of this server or the source (5xx). */
 export type RequestOutcome = "finished" | "refused" | "failed" | "cancelled";
 
-/** An API, as metrics and traces name it. */
-export interface ObservedApi {
-  /** The port's name. */
-  readonly name: string;
-  /** `gen_ai.operation.name` of OpenTelemetry. */
-  readonly operation: string;
+/** Who watches a request. The first stages of the request write it. */
+export interface Watchers {
+  trace?: RequestTrace | undefined;
+  /** Its entry in Inspect; absent if requests are not kept. */
+  listed?: ListedRequest | undefined;
+  /** The same, if the texts of the request are kept, too. */
+  inspection?: WatchedRequest | undefined;
 }
 
-const maxCalledTools = 8;
+/** What is known about one request, for its line in the log, metrics and traces, by who writes it. */
+export class RequestRecord {
+  readonly asked: AskedFacts;
+  readonly sent: SentFacts = { lost: 0, resumes: 0 };
+  readonly watchers: Watchers;
+  readonly answer: Readonly<MeasuredAnswer>;
 
-/** What is known about one request, for its line in the log, metrics and traces. */
-export class RequestRecord implements GenerationObserver {
-  /** Absent for paths without metrics. */
-  api: ObservedApi | undefined;
-  /** As the client named it. */
-  model: string | undefined;
-  /** The listed name; absent if the model does not exist. */
-  servedModel: string | undefined;
-  /** The model that is asked. */
-  served: ServedModel | undefined;
-  /** The name of the client's key; never the key. */
-  keyName: string | undefined;
-  stream: boolean | undefined;
-  status: number | undefined;
-  /** Milliseconds until status and headers were sent. */
-  headMs: number | undefined;
-  /** Milliseconds until the first delta, unless the answer was generated and sent as a whole, and until the end. */
-  firstMs: number | undefined;
-  lastMs: number | undefined;
-  /** The response is generated in the background, and has a record of its own. */
-  detached = false;
-  /** The fallback that was asked last, by the name that clients use. */
-  fallback: string | undefined;
-  /** Why fallbacks were asked, one reason for each. */
-  readonly fallbackReasons: FallbackReason[] = [];
-  /** Requests to upstreams. */
-  attempts = 0;
-  /** Repairs of the source's answer, with their counts. */
-  repairs: ReadonlyMap<string, number> = none;
-  /** What became of the states of earlier turns; absent: there were none, and none was missing. */
-  turnStateCounts: TurnStateCounts | undefined;
-  /** Why much of the prompt is processed again. */
-  cacheMiss: CacheMiss | undefined;
-  /** Called when the reason is known, which may be before the headers are sent. */
-  onCacheMiss: ((miss: CacheMiss) => void) | undefined;
-  trace: RequestTrace | undefined;
-  /** Its entry in Inspect; absent if requests are not kept. */
-  watched: ListedRequest | undefined;
-  /** The same, if the texts of the request are kept, too. */
-  inspection: WatchedRequest | undefined;
-  /** The connection was closed because the reader was too slow. */
-  cut = false;
-  /** How often the stream lost its last client, and how often a client resumed it (`makeResumable`). */
-  lost = 0;
-  resumes = 0;
-  /** The request resumes the stream of another one. */
-  resumesStream = false;
-  toolCalls = 0;
-  /** The names of the first tools that the answer calls. */
-  readonly calledTools: string[] = [];
-  /** Characters of text, reasoning, refusals and arguments. */
-  characters = 0;
-  /** The model has reasoned. */
-  hasReasoning = false;
-  usage: Usage | undefined;
-  /** Measured by the process of a local model. */
-  timings: Timings | undefined;
-  end: GenerationEnd | undefined;
-  /** Why the request was refused before an engine was asked. */
-  refusal: GenerationFailure | undefined;
-  /** The cause of a failure; only for the log. */
-  cause: unknown;
-  readonly finishes: FinishReason[] = [];
-  /** The answer was ended because it repeated itself. */
-  looped = false;
-  readonly receivedAt: number = performance.now();
-  /** The upstream's id of the request. */
-  #upstreamId: string | undefined;
-
-  attempt(attempt: ObservedAttempt): AttemptObserver {
-    this.attempts++;
-    return this.trace?.attempt(attempt) ?? unobserved;
+  constructor(asked: AskedFacts = { receivedAt: performance.now() }, watchers: Watchers = {}) {
+    this.asked = asked;
+    this.watchers = watchers;
+    this.answer = new MeasuredAnswer(asked, watchers);
   }
 
-  repaired(counts: Readonly<Record<string, number>>): void {
-    const repairs = new Map(this.repairs);
-    for (const [kind, count] of Object.entries(counts)) repairs.set(kind, (repairs.get(kind) ?? 0) + count);
-    this.repairs = repairs;
-  }
-
-  turnStates(counts: TurnStateCounts): void {
-    this.turnStateCounts = Object.values(counts).some((count) => count > 0) ? counts : undefined;
-  }
-
-  cacheMissed(miss: CacheMiss): void {
-    // Only the first of several prompts is reported.
-    if (this.cacheMiss) return;
-    this.cacheMiss = miss;
-    this.onCacheMiss?.(miss);
-  }
-
-  see(events: readonly GenerationEvent[]): void {
-    if (this.firstMs === undefined) this.#noteFirst(events);
-    for (const event of events) {
-      switch (event.type) {
-        case "reasoning-delta":
-          if (event.text !== "") this.hasReasoning = true;
-          this.characters += event.text.length;
-          break;
-        case "text-delta":
-        case "refusal-delta":
-          this.characters += event.text.length;
-          break;
-        case "tool-call-delta":
-          this.characters += event.arguments.length;
-          break;
-        case "tool-call-start":
-          if (this.toolCalls++ < maxCalledTools) this.calledTools.push(event.name);
-          break;
-        case "finish":
-          this.finishes.push(event.reason);
-          if (event.limit === "loop") this.looped = true;
-          break;
-        case "usage":
-          this.usage = event.usage;
-          this.timings = event.timings ?? this.timings;
-          break;
-        case "start":
-          this.#upstreamId ??= event.source?.headers?.[upstreamRequestId];
-          break;
-        case "end":
-          this.lastMs = this.#now();
-          this.end = event.end;
-      }
-    }
-  }
-
-  /** An answer that is generated and sent as a whole has no first delta. */
-  #noteFirst(events: readonly GenerationEvent[]): void {
-    const isWhole = this.stream !== true && events.at(-1)?.type === "end";
-    if (!isWhole && events.some(isDelta)) this.firstMs = this.#now();
+  /** The record of a response in the background, which has a line of its own in the log. The request's line only says that it was accepted. */
+  inBackground(): RequestRecord {
+    const { listed, inspection } = this.watchers;
+    const { stream: _, ...asked } = this.asked;
+    const own = new RequestRecord({ ...asked, receivedAt: performance.now() }, { listed, inspection });
+    own.sent.status = 200;
+    return own;
   }
 
   /** How the request ended. */
   outcome(clientGone: boolean): RequestOutcome {
     if (clientGone) return "cancelled";
-    if (this.end && "failure" in this.end) return this.end.failure.status < 500 ? "refused" : "failed";
-    const status = this.status ?? 500;
+    const { end } = this.answer;
+    if (end && "failure" in end) return end.failure.status < 500 ? "refused" : "failed";
+    const { status = 500 } = this.sent;
     if (status < 400) return "finished";
     return status < 500 ? "refused" : "failed";
   }
@@ -177,63 +54,59 @@ export class RequestRecord implements GenerationObserver {
   /** The kind of the error; undefined if there was none. */
   errorType(outcome: RequestOutcome): string | undefined {
     if (outcome === "cancelled") return "cancelled";
-    const failure = this.end && "failure" in this.end ? this.end.failure : this.refusal;
+    const { end } = this.answer;
+    const failure = end && "failure" in end ? end.failure : this.sent.refusal;
     return failure?.kind ?? (outcome === "finished" ? undefined : "internal");
   }
 
   /** Ends the spans of the request. */
   endTrace(outcome: RequestOutcome): void {
-    const { receivedAt, status, keyName, finishes, usage, timings, firstMs, lastMs } = this;
+    const { receivedAt, keyName } = this.asked;
+    const { finishes, usage, timings, firstMs, lastMs } = this.answer;
+    const { status } = this.sent;
     const errorType = this.errorType(outcome);
-    this.trace?.end({ receivedAt, status, errorType, keyName, finishes, usage, timings, firstMs, lastMs });
-  }
-
-  /** Prompt tokens that were found in a cache. */
-  get cachedTokens(): number | undefined {
-    return this.usage?.promptDetails?.["cached_tokens"];
-  }
-
-  #now(): number {
-    return performance.now() - this.receivedAt;
+    this.watchers.trace?.end({ receivedAt, status, errorType, keyName, finishes, usage, timings, firstMs, lastMs });
   }
 
   /** Adds what the request's line in the log shows to `fields`, and returns them. */
   addFields(fields: Record<string, unknown>): Record<string, unknown> {
-    const failure = this.end && "failure" in this.end ? this.end.failure : undefined;
-    const cause = this.cause ?? failure?.cause;
-    const upstreamId = this.#upstreamId ?? (failure ?? this.refusal)?.headers?.[upstreamRequestId];
-    if (this.api) fields["api"] = this.api.name;
-    if (this.keyName !== undefined) fields["key"] = this.keyName;
-    if (this.model !== undefined) fields["model"] = this.model;
-    if (this.stream !== undefined) fields["stream"] = this.stream;
-    if (this.status !== undefined) fields["status"] = this.status;
-    fields["ms"] = Math.round(this.#now());
-    if (this.headMs !== undefined) fields["headMs"] = this.headMs;
-    if (this.timings) fields["queueMs"] = Math.round(this.timings.queuedMs);
-    if (this.firstMs !== undefined) fields["firstMs"] = Math.round(this.firstMs);
-    if (this.usage) {
-      fields["promptTokens"] = this.usage.promptTokens;
-      if (this.cachedTokens !== undefined) fields["cachedTokens"] = this.cachedTokens;
-      fields["completionTokens"] = this.usage.completionTokens;
+    const { asked, sent, answer } = this;
+    const { usage, cachedTokens, end } = answer;
+    const failure = end && "failure" in end ? end.failure : undefined;
+    const cause = sent.cause ?? failure?.cause;
+    const upstreamId = answer.upstreamId ?? (failure ?? sent.refusal)?.headers?.[upstreamRequestId];
+    if (asked.api) fields["api"] = asked.api.name;
+    if (asked.keyName !== undefined) fields["key"] = asked.keyName;
+    if (asked.model !== undefined) fields["model"] = asked.model;
+    if (asked.stream !== undefined) fields["stream"] = asked.stream;
+    if (sent.status !== undefined) fields["status"] = sent.status;
+    fields["ms"] = Math.round(performance.now() - asked.receivedAt);
+    if (sent.headMs !== undefined) fields["headMs"] = sent.headMs;
+    if (answer.timings) fields["queueMs"] = Math.round(answer.timings.queuedMs);
+    if (answer.firstMs !== undefined) fields["firstMs"] = Math.round(answer.firstMs);
+    if (usage) {
+      fields["promptTokens"] = usage.promptTokens;
+      if (cachedTokens !== undefined) fields["cachedTokens"] = cachedTokens;
+      fields["completionTokens"] = usage.completionTokens;
     }
-    if (this.cacheMiss) fields["cache"] = loggedMiss(this.cacheMiss);
-    if (this.finishes.length > 0) fields["finish"] = [...new Set(this.finishes)].join(",");
-    if (this.looped) fields["loop"] = "the answer repeated itself";
-    if (this.cut) fields["cut"] = "the reader was too slow";
-    if (this.lost > 0) fields["lost"] = this.lost;
-    if (this.resumes > 0) fields["resumes"] = this.resumes;
-    if (this.toolCalls > 0) fields["toolCalls"] = this.toolCalls;
-    if (this.fallback !== undefined) fields["fallback"] = this.fallback;
+    if (answer.cacheMiss) fields["cache"] = loggedMiss(answer.cacheMiss);
+    if (answer.finishes.length > 0) fields["finish"] = [...new Set(answer.finishes)].join(",");
+    if (answer.looped) fields["loop"] = "the answer repeated itself";
+    if (sent.cut === true) fields["cut"] = "the reader was too slow";
+    if (sent.lost > 0) fields["lost"] = sent.lost;
+    if (sent.resumes > 0) fields["resumes"] = sent.resumes;
+    if (answer.toolCalls > 0) fields["toolCalls"] = answer.toolCalls;
+    if (answer.fallback !== undefined) fields["fallback"] = answer.fallback;
     if (upstreamId !== undefined) fields["upstreamRequest"] = upstreamId;
-    if (this.attempts > 1) fields["attempts"] = this.attempts;
-    if (this.repairs.size > 0) fields["repairs"] = Object.fromEntries(this.repairs);
-    if (this.turnStateCounts) fields["turnStates"] = nonZero(this.turnStateCounts);
-    const traceId = this.trace?.traceId;
+    if (answer.attempts > 1) fields["attempts"] = answer.attempts;
+    if (answer.repairs.size > 0) fields["repairs"] = Object.fromEntries(answer.repairs);
+    if (answer.turnStateCounts) fields["turnStates"] = nonZero(answer.turnStateCounts);
+    const traceId = this.watchers.trace?.traceId;
     if (traceId !== undefined) fields["trace"] = traceId;
     if (failure) {
-      fields["end"] = this.end?.kind;
+      fields["end"] = end?.kind;
       fields["error"] = loggedFailure(failure);
-    } else if (this.refusal) fields["error"] = loggedFailure(this.refusal);
+    } else if (sent.refusal) fields["error"] = loggedFailure(sent.refusal);
     if (cause !== undefined) fields["cause"] = typeof cause === "string" ? cause : loggedError(cause);
     return fields;
   }
@@ -248,19 +121,3 @@ export function nonZero(counts: TurnStateCounts): Readonly<Record<string, number
 function loggedMiss({ cause, where, at, knownTokens }: CacheMiss): Readonly<Record<string, string | number>> {
   return { cause, ...(where !== undefined && { where }), at, ...(knownTokens !== undefined && { knownTokens }) };
 }
-
-function isDelta({ type }: GenerationEvent): boolean {
-  return deltas.has(type);
-}
-
-const deltas: ReadonlySet<GenerationEvent["type"]> = new Set([
-  "text-delta",
-  "reasoning-delta",
-  "refusal-delta",
-  "tool-call-start",
-  "tool-call-delta",
-]);
-
-const none: ReadonlyMap<string, number> = new Map();
-
-const unobserved: AttemptObserver = { headers: {}, ended() {} };

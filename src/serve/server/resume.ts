@@ -56,14 +56,15 @@ export async function makeResumable(
   streamHeaders: HeaderFields,
   aloneMs: number,
 ): Promise<HeaderFields> {
-  const { exchange, requestId, record } = reply;
+  const { exchange, requestId } = reply;
+  const { sent } = reply.record;
   const headers = { ...streamHeaders, [resumeHeader]: `${aloneMs / 1000}s` };
   const owner = await storeOwnerOf(reply.client, reply.key);
   const run = new Run({ headers, aloneMs });
   reply.sink = new ResumableSink(exchange, run, () => {
     runs.add(owner, requestId, run);
     run.done = sendEvents(opened(exchange), run.events(), {}, settings.keepAliveMs).catch(() => exchange.cut());
-    run.onReader = (what) => void (what === "came" ? record.resumes++ : record.lost++);
+    run.onReader = (what) => void (what === "came" ? sent.resumes++ : sent.lost++);
   });
   return headers;
 }
@@ -147,7 +148,7 @@ export async function resumeStream(reply: Reply, service: Service, id: string): 
     reply.open(headers);
     return reply.end("");
   }
-  reply.record.resumesStream = true;
+  reply.record.sent.resumesStream = true;
   await sendEvents(reply, run.events(from), headers, service.settings.keepAliveMs);
 }
 

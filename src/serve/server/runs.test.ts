@@ -64,7 +64,8 @@ function openStream(runs: Runs, id: string): OpenedStream {
   const read = async (): Promise<void> => {
     for await (const _ of client);
   };
-  void read();
+  // What it has not read may be dropped.
+  read().catch(() => {});
   return { stream, leave: () => void client.return?.() };
 }
 

@@ -50,7 +50,7 @@ export async function streamAnswer(reply: Reply, run: GenerationRun, options: St
     const sent = reply.write(text);
     if (!sent) return logged;
     reader ??= new SlowReader(options.readerPatienceMs, options.othersWait, () => {
-      record.cut = true;
+      record.sent.cut = true;
       sink.cut();
     });
     const taken = reader.wait(sent);
@@ -179,7 +179,7 @@ export async function wholeAnswer(
   const { exchange, record } = reply;
   const accumulator = new Accumulator();
   const end = await runGeneration(run, exchange.departure, (events) => {
-    if (record.characters > maxAnswerLength) throw tooLong();
+    if (record.answer.characters > maxAnswerLength) throw tooLong();
     accumulator.add(events);
     return undefined;
   });

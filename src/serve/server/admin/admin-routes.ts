@@ -79,7 +79,7 @@ async function forgetLessons(reply: Reply, service: Service): Promise<void> {
     throw invalidRequest('Expected a body such as {"model": "NAME"}.', "model", "missing_required_parameter");
   if (url !== undefined && typeof url !== "string") throw refused("url", "the URL of a server of the upstream");
   if (lesson !== undefined && typeof lesson !== "string") throw refused("lesson", "the id of a lesson, such as tools");
-  reply.record.model = model;
+  reply.record.asked.model = model;
   const which = { ...(url !== undefined && { url }), ...(lesson !== undefined && { lesson }) };
   const found = service.directory.engines.flatMap(({ engine }) => engine.forget?.(model, which) ?? []);
   if (found.length === 0)
@@ -108,7 +108,7 @@ function modelTask(
     const name = isObject(body) ? body["model"] : undefined;
     if (!isObject(body) || typeof name !== "string" || name === "")
       throw invalidRequest('Expected a body such as {"model": "NAME"}.', "model", "missing_required_parameter");
-    reply.record.model = name;
+    reply.record.asked.model = name;
     await sendTask(reply, service, async (task) => act(controlOf(service), name, task, body));
   };
 }
@@ -207,8 +207,7 @@ function failureEvent(reply: Reply, mask: Mask, error: unknown): object {
   const { cause, ...rest } = failure;
   const shown: GenerationFailure = mask.value(rest);
   // The status was sent as 200: this logs the request as failed.
-  reply.record.end = { kind: "rejected", failure: shown };
-  reply.record.cause = cause;
+  reply.record.answer.see([{ type: "end", end: { kind: "rejected", failure: { ...shown, cause } } }]);
   const { body } = reply.conventions.writeFailure(shown, reply.profile, reply.requestId);
   return { type: "error", ...(JSON.parse(body) as object) };
 }

@@ -1,7 +1,5 @@
 import { describeCacheMiss } from "../../../wire/core/cache-miss.ts";
-import type { CacheMiss } from "../../../wire/core/cache-miss.ts";
-import type { FinishReason, GenerationEnd, GenerationFailure, Timings, Usage } from "../../../wire/core/events.ts";
-import type { TurnStateCounts } from "../../../wire/core/generation-observer.ts";
+import type { Timings } from "../../../wire/core/events.ts";
 import type {
   InspectedOutcome,
   InspectedRequest,
@@ -9,38 +7,28 @@ import type {
   RequestSummary,
 } from "../../../judge/inspect/inspected-request.ts";
 import type { Mask } from "../mask.ts";
-import type { ServedModel } from "../model-directory.ts";
+import type { AskedFacts, MeasuredAnswer, SentFacts } from "../request-facts.ts";
 import type { SearchableText } from "./search.ts";
 import { addLine, joinLine, withLine } from "./conversation.ts";
 import type { KnownConversations, LineFacts, RequestLine } from "./conversation.ts";
 
-/** What the list of requests shows of a request. Its `RequestRecord` has these members. */
+/** What the list of requests shows of a request: its `RequestRecord`. */
 export interface RequestFacts {
-  readonly api: { readonly name: string } | undefined;
-  readonly model: string | undefined;
-  /** The model that was asked. */
-  readonly served: ServedModel | undefined;
-  readonly keyName: string | undefined;
-  readonly stream: boolean | undefined;
-  readonly status: number | undefined;
-  readonly firstMs: number | undefined;
-  readonly lastMs: number | undefined;
-  readonly usage: Usage | undefined;
-  readonly timings: Timings | undefined;
-  readonly cachedTokens: number | undefined;
-  readonly cacheMiss: CacheMiss | undefined;
-  readonly finishes: readonly FinishReason[];
-  readonly looped: boolean;
-  readonly calledTools: readonly string[];
-  readonly attempts: number;
-  readonly repairs: ReadonlyMap<string, number>;
-  readonly turnStateCounts: TurnStateCounts | undefined;
-  readonly lost: number;
-  readonly resumes: number;
-  readonly end: GenerationEnd | undefined;
-  readonly refusal: GenerationFailure | undefined;
-  readonly receivedAt: number;
+  readonly asked: Readonly<AskedFacts>;
+  readonly sent: Readonly<SentFacts>;
+  readonly answer: Readonly<MeasuredAnswer>;
 }
+
+/** The facts of an answer that are kept as they are. */
+type SameFacts =
+  | "firstMs"
+  | "lastMs"
+  | "timings"
+  | "cachedTokens"
+  | "cacheMiss"
+  | "attempts"
+  | "repairs"
+  | "turnStateCounts";
 
 export interface ListedRequestOptions {
   readonly id: string;
@@ -53,24 +41,12 @@ export interface ListedRequestOptions {
   readonly changed: () => void;
 }
 
-/** The facts that are kept as they are. */
-type SameFacts =
-  | "model"
-  | "stream"
-  | "status"
-  | "firstMs"
-  | "lastMs"
-  | "timings"
-  | "cachedTokens"
-  | "cacheMiss"
-  | "attempts"
-  | "repairs"
-  | "turnStateCounts"
-  | "lost"
-  | "resumes";
-
 /** What is kept of a request until someone looks at it: copied from its facts, of which an error or an engine would hold much memory. */
-interface KeptFacts extends Pick<RequestFacts, SameFacts> {
+interface KeptFacts
+  extends
+    Pick<AskedFacts, "model" | "stream">,
+    Pick<SentFacts, "status" | "lost" | "resumes">,
+    Pick<MeasuredAnswer, SameFacts> {
   readonly outcome: RequestSummary["outcome"];
   readonly ms: number;
   readonly key: string | undefined;
@@ -116,7 +92,7 @@ export class ListedRequest {
     this.#number = number;
     this.#method = method;
     this.#path = path;
-    this.receivedAt = facts.receivedAt;
+    this.receivedAt = facts.asked.receivedAt;
     this.#state = { open: facts };
     this.mask = mask;
     this.changed = changed;
@@ -206,32 +182,34 @@ export class ListedRequest {
 
   #keptOf(outcome: RequestSummary["outcome"], facts: RequestFacts): KeptFacts {
     const { mask } = this;
-    const { api, served, usage, end, calledTools } = facts;
-    const error = end && "failure" in end ? end.failure.message : facts.refusal?.message;
+    const { asked, sent, answer } = facts;
+    const { api, served } = asked;
+    const { usage, end, calledTools } = answer;
+    const error = end && "failure" in end ? end.failure.message : sent.refusal?.message;
     return {
       outcome,
       ms: this.now(),
-      key: facts.keyName,
+      key: asked.keyName,
       api: api?.name,
-      model: facts.model,
+      model: asked.model,
       engine: served?.from.name,
       engineModel: served?.engineModel,
-      stream: facts.stream,
-      status: facts.status,
-      firstMs: facts.firstMs,
-      lastMs: facts.lastMs,
-      timings: facts.timings,
+      stream: asked.stream,
+      status: sent.status,
+      firstMs: answer.firstMs,
+      lastMs: answer.lastMs,
+      timings: answer.timings,
       promptTokens: usage?.promptTokens,
       completionTokens: usage?.completionTokens,
-      cachedTokens: facts.cachedTokens,
-      cacheMiss: facts.cacheMiss,
-      finish: finishOf(facts),
+      cachedTokens: answer.cachedTokens,
+      cacheMiss: answer.cacheMiss,
+      finish: finishOf(answer),
       calls: calledTools.length === 0 ? none : calledTools.map((name) => mask.text(name).slice(0, maxNameLength)),
-      attempts: facts.attempts,
-      repairs: facts.repairs,
-      turnStateCounts: facts.turnStateCounts,
-      lost: facts.lost,
-      resumes: facts.resumes,
+      attempts: answer.attempts,
+      repairs: answer.repairs,
+      turnStateCounts: answer.turnStateCounts,
+      lost: sent.lost,
+      resumes: sent.resumes,
       error: error === undefined ? undefined : mask.text(error),
     };
   }
@@ -286,7 +264,7 @@ const none: readonly string[] = [];
 function nothing(): void {}
 
 /** The finish reasons of the choices, each once. */
-function finishOf({ finishes, looped }: RequestFacts): string {
+function finishOf({ finishes, looped }: Readonly<MeasuredAnswer>): string {
   const [first = "", ...others] = finishes;
   const reasons = others.length === 0 ? first : [...new Set(finishes)].join(", ");
   return looped ? `${reasons} (the answer repeated itself)` : reasons;

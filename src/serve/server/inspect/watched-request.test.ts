@@ -93,9 +93,10 @@ test("a stream that is too long is kept with its beginning and its end", () => {
 test("the summary of an ended request does not change with its record", () => {
   const { next } = watch(1024 * 1024);
   const watched = next();
-  const record = Object.assign(new RequestRecord(), { model: "m", status: 200 });
+  const record = new RequestRecord({ receivedAt: performance.now(), model: "m" });
+  record.sent.status = 200;
   watched.ended("finished", record);
-  record.model = "other";
+  record.asked.model = "other";
   expect(watched.summary()).toMatchObject({ model: "m", outcome: "finished", status: 200 });
 });
 

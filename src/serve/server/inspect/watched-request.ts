@@ -177,7 +177,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   }
 
   override ended(outcome: InspectedOutcome, facts: RequestFacts): void {
-    const { end } = facts;
+    const { end } = facts.answer;
     const cause = end && "failure" in end ? end.failure.cause : undefined;
     if (cause !== undefined) {
       this.#cause = keptText(causeText(cause), maxCauseBytes);

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { ServedModel } from "../model-directory.ts";
 import { RequestRecord } from "../request-record.ts";
 import { mergeMetrics } from "./merge-metrics.ts";
 import { openMetrics } from "./open-metrics.ts";
@@ -7,10 +8,13 @@ test("each process has series of its own, and each metric one group", async () =
   const names = ["m", 'a "b" {c} d', "back\\slash\nline"];
   const processes = [openMetrics(), openMetrics()];
   for (const [at, metrics] of processes.entries())
-    for (const servedModel of names) {
+    for (const id of names) {
       const usage = { promptTokens: 10 + at, completionTokens: 2 };
       const api = { name: "chat", operation: "chat" };
-      metrics.observe(Object.assign(new RequestRecord(), { api, servedModel, status: 200, usage }), "finished");
+      const record = new RequestRecord({ receivedAt: performance.now(), api, served: { info: { id } } as ServedModel });
+      record.sent.status = 200;
+      record.answer.see([{ type: "usage", usage }]);
+      metrics.observe(record, "finished");
     }
   const texts = await Promise.all(processes.map((metrics) => metrics.text([], 3)));
   for (const metrics of processes) metrics.close();

@@ -9,12 +9,17 @@ import {
   RequestNumbers,
   tokenBuckets,
 } from "./request-numbers.ts";
+import type { ServedModel } from "../model-directory.ts";
+import type { AskedFacts } from "../request-facts.ts";
 import { RequestRecord } from "../request-record.ts";
 
 const chat = { name: "chat", operation: "chat" };
 
-function recordOf(more: Partial<RequestRecord>): RequestRecord {
-  return Object.assign(new RequestRecord(), { api: chat, servedModel: "m", status: 200 }, more);
+function recordOf(asked: Partial<AskedFacts> = {}): RequestRecord {
+  const served = { info: { id: "m" } } as ServedModel;
+  const record = new RequestRecord({ receivedAt: performance.now(), api: chat, served, ...asked });
+  record.sent.status = 200;
+  return record;
 }
 
 test("requests are counted by the name of their key", async () => {
@@ -22,9 +27,11 @@ test("requests are counted by the name of their key", async () => {
   const numbers = new RequestNumbers(registry);
   for (const keyName of ["search", "search", "mail"]) {
     const usage = { promptTokens: 10, completionTokens: 2, promptDetails: { cached_tokens: 4 } };
-    numbers.observe(recordOf({ keyName, usage }), "finished");
+    const record = recordOf({ keyName });
+    record.answer.see([{ type: "usage", usage }]);
+    numbers.observe(record, "finished");
   }
-  numbers.observe(recordOf({}), "finished");
+  numbers.observe(recordOf(), "finished");
   const text = numbers.text() + (await registry.metrics());
   const lines = text.split("\n").filter((line) => /_duration_seconds_count|cached/.test(line) && !line.startsWith("#"));
   expect(lines.map((line) => line.replace(/^(\w+)\{.*?(key="\w*")?(?:,outcome.*)?\} (\d+)$/, "$1 $2 $3"))).toEqual([
@@ -40,11 +47,12 @@ test("requests are counted by the name of their key", async () => {
 test("repairs are added up by model and kind, and read as often as anybody likes", async () => {
   const registry = new Registry();
   const numbers = new RequestNumbers(registry);
-  const record = recordOf({});
-  record.repaired({ "no-done": 1, "call-id": 2 });
-  record.repaired({ "call-id": 3 });
+  const [record, failed] = [recordOf(), recordOf()];
+  record.answer.repaired({ "no-done": 1, "call-id": 2 });
+  record.answer.repaired({ "call-id": 3 });
   numbers.observe(record, "finished");
-  numbers.observe(recordOf({ repairs: new Map([["no-done", 1]]) }), "failed");
+  failed.answer.repaired({ "no-done": 1 });
+  numbers.observe(failed, "failed");
   for (let reading = 0; reading < 2; reading++) {
     numbers.text();
     const text = await registry.metrics();
@@ -55,8 +63,10 @@ test("repairs are added up by model and kind, and read as often as anybody likes
 
 test("other requests, and responses in the background, are not counted here", () => {
   const numbers = new RequestNumbers(new Registry());
-  numbers.observe(recordOf({ api: undefined }), "finished");
-  numbers.observe(recordOf({ detached: true }), "finished");
+  numbers.observe(new RequestRecord(), "finished");
+  const detached = recordOf();
+  detached.sent.detached = true;
+  numbers.observe(detached, "finished");
   expect(numbers.text()).not.toMatch(/^[^#\n]/m);
 });
 

@@ -1,6 +1,7 @@
 import { Counter } from "prom-client";
 import type { Registry } from "prom-client";
-import type { ObservedApi, RequestOutcome, RequestRecord } from "../request-record.ts";
+import type { MeasuredAnswer, ObservedApi } from "../request-facts.ts";
+import type { RequestOutcome, RequestRecord } from "../request-record.ts";
 
 /** The metrics of requests with one API, model and key. */
 interface Series {
@@ -114,36 +115,37 @@ export class RequestNumbers {
   }
 
   observe(record: RequestRecord, outcome: RequestOutcome): void {
-    if (record.resumesStream) this.#resumed.inc();
-    const { api, servedModel = "", keyName = "", usage, timings, repairs } = record;
-    if (!api || record.detached) return;
+    const { asked, sent, answer } = record;
+    if (sent.resumesStream === true) this.#resumed.inc();
+    const { api, served, keyName = "" } = asked;
+    const servedModel = served?.info.id ?? "";
+    const { usage, timings, repairs } = answer;
+    if (!api || sent.detached === true) return;
     const series = this.#of(api, servedModel, keyName);
-    this.#durationOf(series, outcome, record.errorType(outcome)).observe(
-      (performance.now() - record.receivedAt) / 1000,
-    );
+    this.#durationOf(series, outcome, record.errorType(outcome)).observe((performance.now() - asked.receivedAt) / 1000);
     if (timings) series.queue.observe(timings.queuedMs / 1000);
     if (usage) {
       series.input.observe(usage.promptTokens);
       series.output.observe(usage.completionTokens);
-      series.cachedTokens += record.cachedTokens ?? 0;
+      series.cachedTokens += answer.cachedTokens ?? 0;
     }
-    if (record.cacheMiss)
+    if (answer.cacheMiss)
       addAll(
-        new Map([[record.cacheMiss.cause, 1]]),
+        new Map([[answer.cacheMiss.cause, 1]]),
         within(this.#misses, servedModel, () => new Map<string, number>()),
       );
-    if (record.turnStateCounts)
+    if (answer.turnStateCounts)
       addAll(
-        new Map(Object.entries(record.turnStateCounts)),
+        new Map(Object.entries(answer.turnStateCounts)),
         within(this.#states, servedModel, () => new Map<string, number>()),
       );
-    for (const reason of record.fallbackReasons)
+    for (const reason of answer.fallbackReasons)
       addAll(
         new Map([[reason, 1]]),
         within(this.#fallbacks, servedModel, () => new Map<string, number>()),
       );
-    if (record.looped) this.#looped.inc({ gen_ai_request_model: servedModel });
-    if (outcome === "finished") observePace(series, record);
+    if (answer.looped) this.#looped.inc({ gen_ai_request_model: servedModel });
+    if (outcome === "finished") observePace(series, answer);
     if (repairs.size > 0)
       addAll(
         repairs,
@@ -210,7 +212,7 @@ export class RequestNumbers {
 /** The label of a name that is two words in code. */
 const fateLabels: Readonly<Record<string, string>> = { standIns: "stand_in" };
 
-function observePace(series: Series, { firstMs, lastMs, usage }: RequestRecord): void {
+function observePace(series: Series, { firstMs, lastMs, usage }: Readonly<MeasuredAnswer>): void {
   if (firstMs === undefined || lastMs === undefined) return;
   series.firstToken.observe(firstMs / 1000);
   const further = (usage?.completionTokens ?? 0) - 1;
