@@ -21,7 +21,7 @@ export interface PortState {
     body: unknown,
     requestId: string,
     options: ReadOptions,
-    shelves: Keyspaces,
+    keyspaces: Keyspaces,
     inTurns: InTurns,
   ): Promise<StorableRequest>;
   /** Further paths of the API. */
@@ -51,7 +51,7 @@ export interface Keyspaces {
   readonly temporary: Keyspace;
   /** The memory of this process. */
   readonly assembled: Assembled;
-  /** `brief` belongs to a connection on which the client sends further requests. */
+  /** `temporary` belongs to a connection on which the client sends further requests. */
   readonly ofConnection: boolean;
 }
 

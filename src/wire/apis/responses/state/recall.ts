@@ -43,7 +43,7 @@ export function previousNotFound(id: string): FailureError {
  * Finds the stored items that a request's body (parsed JSON of any shape) refers to. The reader of the request judges references to items
  * that are not found. `forwards`: an unknown response is accepted, because the upstream may know it. Rejects with `FailureError`.
  */
-export async function recall(body: unknown, shelves: Keyspaces, forwards = false): Promise<Recalled> {
+export async function recall(body: unknown, keyspaces: Keyspaces, forwards = false): Promise<Recalled> {
   if (typeof body !== "object" || body === null) return nothingRecalled;
   const { previous_response_id: previousId, conversation: named, input } = body as { readonly [name: string]: unknown };
   if ((previousId ?? null) !== null && (named ?? null) !== null) {
@@ -51,10 +51,10 @@ export async function recall(body: unknown, shelves: Keyspaces, forwards = false
       "Mutually exclusive parameters. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";
     throw invalidRequest(message, null, "mutually_exclusive_parameters");
   }
-  const previous = typeof previousId === "string" ? await findPrevious(previousId, shelves, forwards) : undefined;
-  const conversation = await conversationNamed(named, shelves, forwards);
-  const history = previous ? await historyOf(previous.stored, shelves) : (conversation?.history() ?? noHistory);
-  const { references } = await referencedItems(input, history, shelves);
+  const previous = typeof previousId === "string" ? await findPrevious(previousId, keyspaces, forwards) : undefined;
+  const conversation = await conversationNamed(named, keyspaces, forwards);
+  const history = previous ? await historyOf(previous.stored, keyspaces) : (conversation?.history() ?? noHistory);
+  const { references } = await referencedItems(input, history, keyspaces);
   return {
     ...(previous && { previous }),
     ...(conversation && { conversation: { id: conversation.beginning.id, items: conversation.items.length } }),
@@ -66,20 +66,20 @@ export async function recall(body: unknown, shelves: Keyspaces, forwards = false
 /** Returns the conversation that the parameter names, if it does; `undefined` if the upstream may know it. */
 async function conversationNamed(
   named: unknown,
-  shelves: Keyspaces,
+  keyspaces: Keyspaces,
   forwards: boolean,
 ): Promise<StoredConversation | undefined> {
   const id = isObject(named) ? named["id"] : named;
   // A value of another type is refused when the parameters are read.
   if (typeof id !== "string") return undefined;
-  return forwards ? findConversation(shelves, id) : requireConversation(shelves, id, "conversation");
+  return forwards ? findConversation(keyspaces, id) : requireConversation(keyspaces, id, "conversation");
 }
 
 /** Returns the items that items refer to: those of the history, and stored ones. `unknown`: the ids that mean nothing. */
 export async function referencedItems(
   input: unknown,
   history: History,
-  shelves: Keyspaces,
+  keyspaces: Keyspaces,
 ): Promise<{ readonly references: ReadonlyMap<string, StoredItem>; readonly unknown: readonly string[] }> {
   // A longer input is refused when it is read.
   const wanted = new Set(Array.isArray(input) && input.length <= maxMessages ? input.flatMap(referenceIn) : []);
@@ -92,12 +92,12 @@ export async function referencedItems(
     if (item) references.set(id, item);
     else others.push(id);
   }
-  for (const [id, item] of await findItems(shelves, others)) references.set(id, item);
+  for (const [id, item] of await findItems(keyspaces, others)) references.set(id, item);
   return { references, unknown: others.filter((id) => !references.has(id)) };
 }
 
-async function findPrevious(id: string, shelves: Keyspaces, forwards: boolean): Promise<FoundResponse | undefined> {
-  const found = await findResponse(shelves, id);
+async function findPrevious(id: string, keyspaces: Keyspaces, forwards: boolean): Promise<FoundResponse | undefined> {
+  const found = await findResponse(keyspaces, id);
   if (!found) {
     if (forwards) return undefined;
     throw previousNotFound(id);
@@ -123,11 +123,11 @@ function referenceIn(item: unknown): string[] {
  * further response then costs two reads, of itself and of the conversation's version, and only its own items are read as messages.
  * Deleting a response deletes the version, after which no process uses the conversation that it remembers.
  */
-export async function historyOf(stored: StoredResponse, shelves: Keyspaces): Promise<History> {
+export async function historyOf(stored: StoredResponse, keyspaces: Keyspaces): Promise<History> {
   const { previous, root } = stored;
-  if (previous === undefined || root === undefined) return historyOfFirst(stored, shelves);
-  const version = await versionOf(root, shelves);
-  const remembered = shelves.assembled.get(root);
+  if (previous === undefined || root === undefined) return historyOfFirst(stored, keyspaces);
+  const version = await versionOf(root, keyspaces);
+  const remembered = keyspaces.assembled.get(root);
   const conversation =
     remembered instanceof Conversation && remembered.version === version ? remembered : new Conversation(version);
   const known = conversation.upTo(stored.id);
@@ -137,7 +137,7 @@ export async function historyOf(stored: StoredResponse, shelves: Keyspaces): Pro
   for (let id: string | undefined = previous; id !== undefined;) {
     history = conversation.upTo(id);
     if (history) break;
-    const response = await findIn(shelves.stored, id);
+    const response = await findIn(keyspaces.stored, id);
     if (!response) throw previousNotFound(stored.id);
     responses.push(response);
     id = response.previous;
@@ -145,41 +145,38 @@ export async function historyOf(stored: StoredResponse, shelves: Keyspaces): Pro
   responses.reverse();
   const turns: { response: StoredResponse; history: History }[] = [];
   for (const response of responses) {
-    history = history?.with(itemsOf(response)) ?? (await historyOfFirst(response, shelves));
+    history = history?.with(itemsOf(response)) ?? (await historyOfFirst(response, keyspaces));
     turns.push({ response, history });
   }
   conversation.add(turns);
   // Items of a conversation may be deleted, which changes no version.
   const isFixed = turns[0]?.response.conversation === undefined;
-  if (version !== undefined && isFixed) shelves.assembled.set(root, conversation, conversation.characters);
+  if (version !== undefined && isFixed) keyspaces.assembled.set(root, conversation, conversation.characters);
   return history ?? noHistory;
 }
 
 /** Returns the history of a response that continues no other one: its own items, after those that its conversation had before. */
-async function historyOfFirst(stored: StoredResponse, shelves: Keyspaces): Promise<History> {
+async function historyOfFirst(stored: StoredResponse, keyspaces: Keyspaces): Promise<History> {
   const { id, items } = stored.conversation ?? {};
-  const conversation = id === undefined ? undefined : await findConversation(shelves, id);
+  const conversation = id === undefined ? undefined : await findConversation(keyspaces, id);
   if (id !== undefined && !conversation) throw previousNotFound(stored.id);
   const before = conversation?.history(items).items.toArray() ?? [];
   return new History("previous_response_id", new GrowingList(before).with(itemsOf(stored)));
 }
 
 /** Called when a response is deleted: no process uses the remembered conversation any more. */
-export async function forgetHistory(
-  { stored: lasting, assembled }: Keyspaces,
-  { id, root }: StoredResponse,
-): Promise<void> {
+export async function forgetHistory({ stored, assembled }: Keyspaces, { id, root }: StoredResponse): Promise<void> {
   assembled.delete(root ?? id);
-  await lasting.delete(versionKey(root ?? id));
+  await stored.delete(versionKey(root ?? id));
 }
 
 /** Returns the version of a conversation, which is deleted with any of its responses; undefined if the store cannot be written. */
-async function versionOf(root: string, { stored: lasting, assembled }: Keyspaces): Promise<string | undefined> {
-  const known = await lasting.get(versionKey(root));
+async function versionOf(root: string, { stored, assembled }: Keyspaces): Promise<string | undefined> {
+  const known = await stored.get(versionKey(root));
   if (known !== undefined) return known;
   // Stored before the responses are read: if one is deleted meanwhile, so is the version.
   const version = assembled.unique();
-  return lasting.set(versionKey(root), version).then(
+  return stored.set(versionKey(root), version).then(
     () => version,
     () => undefined,
   );

@@ -26,10 +26,9 @@ export const responsesRoutes: readonly PortRoute[] = [
 ];
 
 async function deleteStored(call: PortCall): Promise<PortAnswer> {
-  const { stored, isBrief } = await stopResponse(call, "deleted");
-  const { temporary: brief, stored: lasting } = call.keyspaces;
-  if (isBrief) await deleteResponse(brief, stored);
-  await deleteResponse(lasting, stored);
+  const { stored, keyspace } = await stopResponse(call, "deleted");
+  await deleteResponse(keyspace, stored);
+  if (keyspace !== call.keyspaces.stored) await deleteResponse(call.keyspaces.stored, stored);
   await forgetHistory(call.keyspaces, stored);
   return { body: responseBodyText({ id: stored.id, object: "response", deleted: true }, call.profile) };
 }

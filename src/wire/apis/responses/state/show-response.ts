@@ -1,7 +1,7 @@
 import { FailureError, invalidRequest } from "../../../core/failure.ts";
 import type { Profile } from "../../profile.ts";
 import { numberBelow } from "../../request/refusals.ts";
-import type { DetachedRun, PortAnswer, PortCall, Keyspace } from "../../port-state.ts";
+import type { DetachedRun, PortAnswer, PortCall } from "../../port-state.ts";
 import { responseForms } from "../form.ts";
 import { eventsKey, findResponse, putResponse, stopKey } from "./stored-response.ts";
 import type { FoundResponse, StoredResponse } from "./stored-response.ts";
@@ -47,7 +47,7 @@ export async function stopResponse(call: PortCall, why: "cancelled" | "deleted")
   }
   const { running, ...stored } = found.stored;
   if (!running || !(await isRunning(found.stored, call))) return found;
-  const keyspace = keyspaceOf(found, call);
+  const { keyspace } = found;
   await keyspace.set(stopKey(call.id), why);
   const cancelled = { ...stored, body: running.cancelled };
   await putResponse(keyspace, cancelled);
@@ -55,8 +55,8 @@ export async function stopResponse(call: PortCall, why: "cancelled" | "deleted")
 }
 
 /** Returns the response that the path names. Rejects with 404. */
-export async function requireResponse({ keyspaces: shelves, id }: PortCall): Promise<FoundResponse> {
-  const found = await findResponse(shelves, id);
+export async function requireResponse({ keyspaces, id }: PortCall): Promise<FoundResponse> {
+  const found = await findResponse(keyspaces, id);
   if (found) return found;
   throw new FailureError({
     kind: "not-found",
@@ -84,7 +84,7 @@ async function* onceEnded(found: FoundResponse, call: PortCall, after: number): 
     if (!(await call.pause(pollMs))) return;
     now = await requireResponse(call);
   }
-  const events = await keyspaceOf(now, call).get(eventsKey(call.id));
+  const events = await now.keyspace.get(eventsKey(call.id));
   if (events === undefined) yield endOf(await bodyNow(now, call), after, call.profile);
   else yield* eventsAfter([events], after);
 }
@@ -104,12 +104,8 @@ async function bodyNow(found: FoundResponse, call: PortCall): Promise<string> {
   if (!running || (await isRunning(found.stored, call))) return stored.body;
   const failed = { ...stored, body: running.failed };
   // It is shown as failed even if the store cannot be written.
-  await putResponse(keyspaceOf(found, call), failed).catch(() => {});
+  await putResponse(found.keyspace, failed).catch(() => {});
   return failed.body;
-}
-
-function keyspaceOf({ isBrief }: FoundResponse, { keyspaces: shelves }: PortCall): Keyspace {
-  return isBrief ? shelves.temporary : shelves.stored;
 }
 
 async function isRunning({ running }: StoredResponse, { now, run, id, hasEnded }: PortCall): Promise<boolean> {

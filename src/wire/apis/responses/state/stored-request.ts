@@ -23,13 +23,13 @@ export async function readStoredRequest(
   body: unknown,
   requestId: string,
   options: ReadOptions,
-  shelves: Keyspaces,
+  keyspaces: Keyspaces,
   inTurns: InTurns,
 ): Promise<StorableRequest> {
-  const recalled = await recall(body, shelves, options.forwards);
+  const recalled = await recall(body, keyspaces, options.forwards);
   const read = await inTurns(responsesRequestInSteps(body, requestId, options, recalled));
-  const diagnosis = options.forwards === true ? undefined : await diagnosisOf(body, read, shelves, inTurns);
-  return new StoredResponsesRequest(read, body, recalled, shelves, diagnosis);
+  const diagnosis = options.forwards === true ? undefined : await diagnosisOf(body, read, keyspaces, inTurns);
+  return new StoredResponsesRequest(read, body, recalled, keyspaces, diagnosis);
 }
 
 /** A request whose answer may be stored. */
@@ -42,7 +42,7 @@ class StoredResponsesRequest implements StorableRequest {
   readonly #options: ResponseOptions;
   readonly #input: unknown;
   readonly #recalled: Recalled;
-  readonly #shelves: Keyspaces;
+  readonly #keyspaces: Keyspaces;
   readonly #diagnosis: ResponseDiagnosis | undefined;
   /** The response, once it is being written. */
   #response: ResponseObject | undefined;
@@ -53,7 +53,7 @@ class StoredResponsesRequest implements StorableRequest {
     read: ReadResponsesRequest,
     body: unknown,
     recalled: Recalled,
-    shelves: Keyspaces,
+    keyspaces: Keyspaces,
     diagnosis: ResponseDiagnosis | undefined,
   ) {
     this.request = read.request;
@@ -64,7 +64,7 @@ class StoredResponsesRequest implements StorableRequest {
     // It was read as a request, so it is an object.
     this.#input = (body as { readonly input?: unknown }).input;
     this.#recalled = recalled;
-    this.#shelves = shelves;
+    this.#keyspaces = keyspaces;
     this.#diagnosis = diagnosis;
     if (read.responseOptions.echo.background)
       this.detach = (context, processName) => this.#detach(context, processName);
@@ -93,7 +93,7 @@ class StoredResponsesRequest implements StorableRequest {
     const { conversation } = this.#recalled;
     if (!conversation || !isAnswered(body)) return;
     const items = [...this.#ownItems(), ...outputOf(this.#seals(body))];
-    if (items.length > 0) await changeConversation(this.#shelves, conversation.id, { items });
+    if (items.length > 0) await changeConversation(this.#keyspaces, conversation.id, { items });
   }
 
   #seals(body: string): Pick<StoredResponse, "body" | "seals"> {
@@ -127,9 +127,9 @@ class StoredResponsesRequest implements StorableRequest {
 
   /** Returns the stores that the response goes to. A connection finds its own responses even if they are not stored for others. */
   #targets(): Keyspace[] {
-    const { stored: lasting, temporary: brief, ofConnection } = this.#shelves;
+    const { stored, temporary, ofConnection } = this.#keyspaces;
     const { store, background } = this.#options.echo;
-    return [...(ofConnection || (background && !store) ? [brief] : []), ...(store ? [lasting] : [])];
+    return [...(ofConnection || (background && !store) ? [temporary] : []), ...(store ? [stored] : [])];
   }
 
   async #put(keyspace: Keyspace, body: string, running?: RunningResponse): Promise<void> {
@@ -137,10 +137,10 @@ class StoredResponsesRequest implements StorableRequest {
     if (!response) return;
     const { previous, conversation, history } = this.#recalled;
     const own = this.#ownItems();
-    // A lasting response refers to lasting ones. A brief one contains the whole conversation.
-    const isLasting = keyspace === this.#shelves.stored;
-    const link = previous && isLasting ? await inLastingStore(previous, keyspace) : undefined;
-    const isPart = conversation !== undefined && isLasting;
+    // A stored response refers to stored ones. A temporary one contains the whole conversation.
+    const isStored = keyspace === this.#keyspaces.stored;
+    const link = previous && isStored ? await foundIn(keyspace, previous) : undefined;
+    const isPart = conversation !== undefined && isStored;
     await putResponse(keyspace, {
       id: response.id,
       ...(link && { previous: link.id, root: link.root ?? link.id }),
@@ -207,10 +207,7 @@ function isAnswered(body: string): boolean {
   return status === "completed" || status === "incomplete";
 }
 
-/** Returns a response from the lasting store. A connection may have found its own copy first. */
-async function inLastingStore(
-  { stored, isBrief }: FoundResponse,
-  lasting: Keyspace,
-): Promise<StoredResponse | undefined> {
-  return isBrief ? findIn(lasting, stored.id) : stored;
+/** Returns a response from one keyspace. A connection may have found its own copy first. */
+async function foundIn(keyspace: Keyspace, found: FoundResponse): Promise<StoredResponse | undefined> {
+  return found.keyspace === keyspace ? found.stored : findIn(keyspace, found.stored.id);
 }

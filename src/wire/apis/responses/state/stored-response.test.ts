@@ -14,7 +14,7 @@ import { deleteResponse, findItems, findResponse, storageKey } from "./stored-re
 /** There are no others. */
 const inTurns: InTurns = async (work) => runSync(work);
 
-function emptyShelves(): Keyspaces & { readonly stored: MapKeyspace } {
+function emptyKeyspaces(): Keyspaces & { readonly stored: MapKeyspace } {
   return {
     stored: new MapKeyspace(),
     temporary: new MapKeyspace(),
@@ -24,8 +24,8 @@ function emptyShelves(): Keyspaces & { readonly stored: MapKeyspace } {
 }
 
 /** Reads a request, writes the answer of these events and keeps it. */
-async function keep(shelves: Keyspaces, body: object, events: readonly GenerationEvent[]): Promise<void> {
-  const read = await readStoredRequest({ model: "m", ...body }, "req_1", {}, shelves, inTurns);
+async function keep(keyspaces: Keyspaces, body: object, events: readonly GenerationEvent[]): Promise<void> {
+  const read = await readStoredRequest({ model: "m", ...body }, "req_1", {}, keyspaces, inTurns);
   const writer = read.streamWriter({
     profile: lean,
     created: 1_800_000_000,
@@ -52,46 +52,49 @@ describe("a stored response", () => {
 
   // `version resp_another_server_1` and `conversation conv_1` were read as responses, and the request failed with 503.
   test("no id of a client is the key of another kind of text", async () => {
-    const shelves = emptyShelves();
-    await putConversation(shelves, { id: "conv_1", created: 1_800_000_000 }, []);
-    await keep(shelves, { input: "x" }, [{ type: "start", choice: 0, source: { id: "resp_another_server_1" } }, hello]);
+    const keyspaces = emptyKeyspaces();
+    await putConversation(keyspaces, { id: "conv_1", created: 1_800_000_000 }, []);
+    await keep(keyspaces, { input: "x" }, [
+      { type: "start", choice: 0, source: { id: "resp_another_server_1" } },
+      hello,
+    ]);
     const second: GenerationEvent = { type: "start", choice: 0, source: { id: "resp_another_server_2" } };
-    await keep(shelves, { input: "x", previous_response_id: "resp_another_server_1" }, [second, hello]);
-    await keep(shelves, { input: "x", previous_response_id: "resp_another_server_2" }, [hello]);
-    const ids = [...shelves.stored.texts.keys()].filter((key) => key.includes(" "));
+    await keep(keyspaces, { input: "x", previous_response_id: "resp_another_server_1" }, [second, hello]);
+    await keep(keyspaces, { input: "x", previous_response_id: "resp_another_server_2" }, [hello]);
+    const ids = [...keyspaces.stored.texts.keys()].filter((key) => key.includes(" "));
     expect(ids).toEqual(["conversation conv_1", "version resp_another_server_1"]);
-    expect(await findItems(shelves, ids)).toEqual(new Map());
-    for (const id of ids) expect(await findResponse(shelves, id)).toBeUndefined();
+    expect(await findItems(keyspaces, ids)).toEqual(new Map());
+    for (const id of ids) expect(await findResponse(keyspaces, id)).toBeUndefined();
   });
 
   // A client that saw the end and continued the conversation missed the answer; one that had deleted the conversation had an error logged.
   test("a background response is complete when its items are in its conversation, if that still exists", async () => {
-    const shelves = emptyShelves();
-    await putConversation(shelves, { id: "conv_1", created: 1_800_000_000 }, []);
+    const keyspaces = emptyKeyspaces();
+    await putConversation(keyspaces, { id: "conv_1", created: 1_800_000_000 }, []);
     const statuses: string[] = [];
     let id = "";
-    const append = shelves.stored.append.bind(shelves.stored);
-    shelves.stored.append = async (key, text) => {
-      const { body = "" } = (await findResponse(shelves, id))?.stored ?? {};
+    const append = keyspaces.stored.append.bind(keyspaces.stored);
+    keyspaces.stored.append = async (key, text) => {
+      const { body = "" } = (await findResponse(keyspaces, id))?.stored ?? {};
       statuses.push((JSON.parse(body) as { status: string }).status);
       return append(key, text);
     };
     const body = { model: "m", input: "x", conversation: "conv_1", background: true };
     for (const isDeleted of [false, true]) {
-      const read = await readStoredRequest(body, "req_1", {}, shelves, inTurns);
+      const read = await readStoredRequest(body, "req_1", {}, keyspaces, inTurns);
       const context = { profile: lean, created: 1_800_000_000, model: "m", settings: {}, random: Math.random };
       const answer = read.detach?.(context);
       if (!answer) throw new Error("It is not in the background.");
       id = answer.id;
       await answer.beat();
-      if (isDeleted) await deleteConversation(shelves, "conv_1");
+      if (isDeleted) await deleteConversation(keyspaces, "conv_1");
       answer.writer.write([
         hello,
         { type: "finish", choice: 0, reason: "stop" },
         { type: "end", end: { kind: "done" } },
       ]);
       await answer.end("", false);
-      const stored = (await findResponse(shelves, answer.id))?.stored.body ?? "";
+      const stored = (await findResponse(keyspaces, answer.id))?.stored.body ?? "";
       expect(JSON.parse(stored)).toMatchObject({ status: "completed" });
     }
     expect(statuses).toEqual(["in_progress", "in_progress"]);
@@ -116,54 +119,56 @@ describe("a stored response", () => {
 
   // Ollama's ids are random numbers below a million. The second response took the place of the first, whose conversation was lost.
   test("responses and items to which another server gave the same short ids are kept apart", async () => {
-    const shelves = emptyShelves();
+    const keyspaces = emptyKeyspaces();
     for (const input of ["one", "two"])
-      await keep(shelves, { input }, [
+      await keep(keyspaces, { input }, [
         { type: "start", choice: 0, source: { id: "resp_271828" } },
         { type: "part-start", choice: 0, kind: "text", id: "msg_314159" },
         hello,
       ]);
-    const keys = [...shelves.stored.texts.keys()];
+    const keys = [...keyspaces.stored.texts.keys()];
     expect(keys).toHaveLength(2);
     expect(keys.join()).not.toMatch(/271828|314159/);
     for (const [at, key] of keys.entries()) {
-      const { id = "" } = JSON.parse(shelves.stored.texts.get(key)?.split("\n")[0] ?? "{}") as { readonly id?: string };
-      const found = await findResponse(shelves, id);
+      const { id = "" } = JSON.parse(keyspaces.stored.texts.get(key)?.split("\n")[0] ?? "{}") as {
+        readonly id?: string;
+      };
+      const found = await findResponse(keyspaces, id);
       expect(found?.stored.input).toMatchObject([{ content: [{ text: ["one", "two"][at] }] }]);
     }
   });
 
   test("items whose ids another server made are found by them, until the response is deleted", async () => {
-    const shelves = emptyShelves();
-    await keep(shelves, { input: "x" }, [
+    const keyspaces = emptyKeyspaces();
+    await keep(keyspaces, { input: "x" }, [
       { type: "start", choice: 0, source: { id: "resp_another_server_abc" } },
       { type: "part-start", choice: 0, kind: "text", id: "msg_another_server_xyz" },
       hello,
     ]);
-    const items = await findItems(shelves, ["msg_another_server_xyz", "msg_none"]);
+    const items = await findItems(keyspaces, ["msg_another_server_xyz", "msg_none"]);
     expect([...items.keys()]).toEqual(["msg_another_server_xyz"]);
     expect(items.get("msg_another_server_xyz")).toMatchObject({
       id: "msg_another_server_xyz",
       content: [{ text: "Hello" }],
     });
-    expect(await findResponse(shelves, "msg_another_server_xyz")).toBeUndefined();
-    const found = await findResponse(shelves, "resp_another_server_abc");
+    expect(await findResponse(keyspaces, "msg_another_server_xyz")).toBeUndefined();
+    const found = await findResponse(keyspaces, "resp_another_server_abc");
     if (!found) throw new Error("it is stored");
-    await deleteResponse(shelves.stored, found.stored);
-    expect([...shelves.stored.texts.keys()]).toEqual([]);
+    await deleteResponse(keyspaces.stored, found.stored);
+    expect([...keyspaces.stored.texts.keys()]).toEqual([]);
   });
 
   test("reasoning comes back with the encrypted content that the client did not see", async () => {
-    const shelves = emptyShelves();
-    await keep(shelves, { input: "x" }, [
+    const keyspaces = emptyKeyspaces();
+    await keep(keyspaces, { input: "x" }, [
       { type: "start", choice: 0, source: { id: "resp_another_server_abc" } },
       { type: "reasoning-delta", choice: 0, text: "Hm." },
       { type: "part-end", choice: 0, state: { kind: "signature", value: "signed" } },
       hello,
     ]);
-    expect((await findResponse(shelves, "resp_another_server_abc"))?.stored.body).not.toContain("encrypted_content");
+    expect((await findResponse(keyspaces, "resp_another_server_abc"))?.stored.body).not.toContain("encrypted_content");
     const next = { model: "m", input: "y", previous_response_id: "resp_another_server_abc" };
-    const { request } = await readStoredRequest(next, "req_2", {}, shelves, inTurns);
+    const { request } = await readStoredRequest(next, "req_2", {}, keyspaces, inTurns);
     expect(request.prompt).toMatchObject({
       messages: [
         { role: "user" },
@@ -180,26 +185,26 @@ describe("a stored response", () => {
 
   // Each of 20,000 references to one stored conversation of 10 MB was looked up by parsing all of it: the server answered nothing else for an hour.
   test("however many items of a response are referred to, it is read once; and each may be meant once", async () => {
-    const shelves = emptyShelves();
+    const keyspaces = emptyKeyspaces();
     const input = Array.from({ length: 50 }, (_, at) => ({ id: `msg_${at}`, role: "user", content: `text ${at}` }));
-    await keep(shelves, { input }, [{ type: "start", choice: 0, source: { id: "resp_another_server_abc" } }, hello]);
+    await keep(keyspaces, { input }, [{ type: "start", choice: 0, source: { id: "resp_another_server_abc" } }, hello]);
     const [own] = Object.values(
-      JSON.parse(shelves.stored.texts.get("resp_another_server_abc")?.split("\n", 1)[0] ?? "") as object,
+      JSON.parse(keyspaces.stored.texts.get("resp_another_server_abc")?.split("\n", 1)[0] ?? "") as object,
     );
     expect(own).toBe("resp_another_server_abc");
-    for (let at = 0; at < 50; at++) shelves.stored.texts.set(`msg_${at}`, ">resp_another_server_abc");
+    for (let at = 0; at < 50; at++) keyspaces.stored.texts.set(`msg_${at}`, ">resp_another_server_abc");
     let reads = 0;
     const counted = {
-      ...shelves,
+      ...keyspaces,
       stored: {
         get: (key: string) => {
           if (key === "resp_another_server_abc") reads++;
-          return shelves.stored.get(key);
+          return keyspaces.stored.get(key);
         },
-        set: (key: string, text: string | Iterable<string>) => shelves.stored.set(key, text),
-        delete: (key: string) => shelves.stored.delete(key),
-        readFrom: (key: string, from: number) => shelves.stored.readFrom(key, from),
-        append: (key: string, text: string) => shelves.stored.append(key, text),
+        set: (key: string, text: string | Iterable<string>) => keyspaces.stored.set(key, text),
+        delete: (key: string) => keyspaces.stored.delete(key),
+        readFrom: (key: string, from: number) => keyspaces.stored.readFrom(key, from),
+        append: (key: string, text: string) => keyspaces.stored.append(key, text),
       },
     };
     const references = input.map(({ id }) => ({ type: "item_reference", id }));
@@ -209,7 +214,7 @@ describe("a stored response", () => {
     );
     expect(reads).toBe(1);
     const twice = { model: "m", input: [...references, references[7]] };
-    await expect(readStoredRequest(twice, "req_3", {}, shelves, inTurns)).rejects.toThrow(
+    await expect(readStoredRequest(twice, "req_3", {}, keyspaces, inTurns)).rejects.toThrow(
       "Duplicate item found with id msg_7. Remove duplicate items from your input and try again.",
     );
   });
@@ -220,9 +225,9 @@ describe("a stored response", () => {
       choice: 0,
       source: { id: `resp_another_server_${turn}` },
     });
-    const add = (shelves: Keyspaces, turn: number | string, previous?: number | string): Promise<void> =>
+    const add = (keyspaces: Keyspaces, turn: number | string, previous?: number | string): Promise<void> =>
       keep(
-        shelves,
+        keyspaces,
         {
           input: `turn ${turn}`,
           ...(previous !== undefined && { previous_response_id: `resp_another_server_${previous}` }),
@@ -230,9 +235,9 @@ describe("a stored response", () => {
         [start(turn), hello],
       );
     /** What the user said in the turns up to this one. */
-    const saidBefore = async (shelves: Keyspaces, turn: number | string): Promise<unknown[]> => {
+    const saidBefore = async (keyspaces: Keyspaces, turn: number | string): Promise<unknown[]> => {
       const body = { model: "m", input: "next", previous_response_id: `resp_another_server_${turn}` };
-      const { request } = await readStoredRequest(body, "req_2", {}, shelves, inTurns);
+      const { request } = await readStoredRequest(body, "req_2", {}, keyspaces, inTurns);
       if (request.prompt.kind !== "chat") throw new Error("Expected a chat.");
       return request.prompt.messages.flatMap(({ role, content }) => {
         const [part] = content as readonly { readonly text?: string }[];
@@ -240,30 +245,30 @@ describe("a stored response", () => {
       });
     };
     const turns = (...names: (number | string)[]): string[] => [...names.map((name) => `turn ${name}`), "next"];
-    const forget = async (shelves: Keyspaces, turn: number): Promise<void> => {
-      const found = await findResponse(shelves, `resp_another_server_${turn}`);
+    const forget = async (keyspaces: Keyspaces, turn: number): Promise<void> => {
+      const found = await findResponse(keyspaces, `resp_another_server_${turn}`);
       if (!found) throw new Error(`Expected response ${turn}.`);
-      await deleteResponse(shelves.stored, found.stored);
-      await forgetHistory(shelves, found.stored);
+      await deleteResponse(keyspaces.stored, found.stored);
+      await forgetHistory(keyspaces, found.stored);
     };
     /** Another process with the same store. */
-    const elsewhere = (shelves: Keyspaces): Keyspaces => ({ ...shelves, assembled: new MapAssembled() });
+    const elsewhere = (keyspaces: Keyspaces): Keyspaces => ({ ...keyspaces, assembled: new MapAssembled() });
     const notFound = (turn: number): string => `Previous response with id 'resp_another_server_${turn}' not found.`;
 
     // Each response kept the ids of all before it, and read all of them: 400 turns took 5.2 MB, and turn 1,000 took 141 ms.
     test("each turn reads and writes the same, however many were before it", async () => {
-      const shelves = emptyShelves();
-      const { stored: lasting } = shelves;
+      const keyspaces = emptyKeyspaces();
+      const { stored } = keyspaces;
       let [reads, charactersRead] = [0, 0];
       const counting: Keyspaces = {
-        ...shelves,
+        ...keyspaces,
         stored: {
-          set: (key, text) => lasting.set(key, text),
-          delete: (key) => lasting.delete(key),
-          readFrom: (key, from) => lasting.readFrom(key, from),
-          append: (key, text) => lasting.append(key, text),
+          set: (key, text) => stored.set(key, text),
+          delete: (key) => stored.delete(key),
+          readFrom: (key, from) => stored.readFrom(key, from),
+          append: (key, text) => stored.append(key, text),
           async get(key) {
-            const text = await lasting.get(key);
+            const text = await stored.get(key);
             reads++;
             charactersRead += text?.length ?? 0;
             return text;
@@ -274,7 +279,7 @@ describe("a stored response", () => {
       for (let turn = 0; turn < 400; turn++) {
         [reads, charactersRead] = [0, 0];
         await add(counting, turn, turn > 0 ? turn - 1 : undefined);
-        const kept = lasting.texts.get(`resp_another_server_${turn}`)?.length ?? 0;
+        const kept = stored.texts.get(`resp_another_server_${turn}`)?.length ?? 0;
         if (turn >= 390 || (turn >= 100 && turn < 110)) costs.push({ reads, charactersRead, kept });
       }
       for (const cost of costs) {
@@ -290,59 +295,59 @@ describe("a stored response", () => {
     });
 
     test.each([0, 1, 2])("deleting response %d of four is noticed immediately, in every process", async (deleted) => {
-      const shelves = emptyShelves();
-      for (let turn = 0; turn < 4; turn++) await add(shelves, turn, turn > 0 ? turn - 1 : undefined);
-      const other = elsewhere(shelves);
-      for (const each of [shelves, other]) expect(await saidBefore(each, 3)).toEqual(turns(0, 1, 2, 3));
-      await forget(shelves, deleted);
-      for (const each of [shelves, other, elsewhere(shelves)]) {
+      const keyspaces = emptyKeyspaces();
+      for (let turn = 0; turn < 4; turn++) await add(keyspaces, turn, turn > 0 ? turn - 1 : undefined);
+      const other = elsewhere(keyspaces);
+      for (const each of [keyspaces, other]) expect(await saidBefore(each, 3)).toEqual(turns(0, 1, 2, 3));
+      await forget(keyspaces, deleted);
+      for (const each of [keyspaces, other, elsewhere(keyspaces)]) {
         for (const turn of [2, 3]) await expect(saidBefore(each, turn)).rejects.toThrow(notFound(turn));
         if (deleted === 2) expect(await saidBefore(each, 1)).toEqual(turns(0, 1));
       }
     });
 
     test("a deleted response stays unknown if a turn begins while it is deleted", async () => {
-      const shelves = emptyShelves();
-      for (let turn = 0; turn < 3; turn++) await add(shelves, turn, turn > 0 ? turn - 1 : undefined);
-      const other = elsewhere(shelves);
+      const keyspaces = emptyKeyspaces();
+      for (let turn = 0; turn < 3; turn++) await add(keyspaces, turn, turn > 0 ? turn - 1 : undefined);
+      const other = elsewhere(keyspaces);
       expect(await saidBefore(other, 2)).toEqual(turns(0, 1, 2));
-      await forget(shelves, 1);
+      await forget(keyspaces, 1);
       // This assembles what is left under a new version.
-      await expect(saidBefore(shelves, 2)).rejects.toThrow(notFound(2));
+      await expect(saidBefore(keyspaces, 2)).rejects.toThrow(notFound(2));
       await expect(saidBefore(other, 2)).rejects.toThrow(notFound(2));
     });
 
     test("each branch of a conversation has its own history", async () => {
-      const shelves = emptyShelves();
-      for (let turn = 0; turn < 3; turn++) await add(shelves, turn, turn > 0 ? turn - 1 : undefined);
-      await add(shelves, "left", 1);
-      await add(shelves, "right", 1);
+      const keyspaces = emptyKeyspaces();
+      for (let turn = 0; turn < 3; turn++) await add(keyspaces, turn, turn > 0 ? turn - 1 : undefined);
+      await add(keyspaces, "left", 1);
+      await add(keyspaces, "right", 1);
       for (let round = 0; round < 2; round++) {
-        expect(await saidBefore(shelves, "left")).toEqual(turns(0, 1, "left"));
-        expect(await saidBefore(shelves, "right")).toEqual(turns(0, 1, "right"));
-        expect(await saidBefore(shelves, 2)).toEqual(turns(0, 1, 2));
+        expect(await saidBefore(keyspaces, "left")).toEqual(turns(0, 1, "left"));
+        expect(await saidBefore(keyspaces, "right")).toEqual(turns(0, 1, "right"));
+        expect(await saidBefore(keyspaces, 2)).toEqual(turns(0, 1, 2));
       }
-      const all = await Promise.all(["left", "right", 2, 1].map((turn) => saidBefore(elsewhere(shelves), turn)));
+      const all = await Promise.all(["left", "right", 2, 1].map((turn) => saidBefore(elsewhere(keyspaces), turn)));
       expect(all).toEqual([turns(0, 1, "left"), turns(0, 1, "right"), turns(0, 1, 2), turns(0, 1)]);
     });
 
     test("branches that are read concurrently do not mix", async () => {
-      const shelves = emptyShelves();
-      for (let turn = 0; turn < 3; turn++) await add(shelves, turn, turn > 0 ? turn - 1 : undefined);
+      const keyspaces = emptyKeyspaces();
+      for (let turn = 0; turn < 3; turn++) await add(keyspaces, turn, turn > 0 ? turn - 1 : undefined);
       for (const branch of ["a", "b", "c"]) {
-        await add(shelves, `${branch}0`, 1);
-        await add(shelves, `${branch}1`, `${branch}0`);
+        await add(keyspaces, `${branch}0`, 1);
+        await add(keyspaces, `${branch}1`, `${branch}0`);
       }
       const slow = elsewhere({
-        ...shelves,
+        ...keyspaces,
         stored: {
-          set: (key, text) => shelves.stored.set(key, text),
-          delete: (key) => shelves.stored.delete(key),
-          readFrom: (key, from) => shelves.stored.readFrom(key, from),
-          append: (key, text) => shelves.stored.append(key, text),
+          set: (key, text) => keyspaces.stored.set(key, text),
+          delete: (key) => keyspaces.stored.delete(key),
+          readFrom: (key, from) => keyspaces.stored.readFrom(key, from),
+          append: (key, text) => keyspaces.stored.append(key, text),
           async get(key) {
             await new Promise((resolve) => setImmediate(resolve));
-            return shelves.stored.get(key);
+            return keyspaces.stored.get(key);
           },
         },
       });
@@ -354,29 +359,29 @@ describe("a stored response", () => {
     });
 
     test("responses that an earlier version kept, with the ids of all before them, go on", async () => {
-      const shelves = emptyShelves();
-      for (let turn = 0; turn < 3; turn++) await add(shelves, turn, turn > 0 ? turn - 1 : undefined);
+      const keyspaces = emptyKeyspaces();
+      for (let turn = 0; turn < 3; turn++) await add(keyspaces, turn, turn > 0 ? turn - 1 : undefined);
       for (let turn = 0; turn < 3; turn++) {
-        const [head = "", body = ""] = shelves.stored.texts.get(`resp_another_server_${turn}`)?.split("\n") ?? [];
+        const [head = "", body = ""] = keyspaces.stored.texts.get(`resp_another_server_${turn}`)?.split("\n") ?? [];
         const { previous: _, root: __, ...rest } = JSON.parse(head) as Record<string, unknown>;
         const chain = Array.from({ length: turn }, (_, at) => `resp_another_server_${at}`);
-        shelves.stored.texts.set(`resp_another_server_${turn}`, `${JSON.stringify({ ...rest, chain })}\n${body}`);
+        keyspaces.stored.texts.set(`resp_another_server_${turn}`, `${JSON.stringify({ ...rest, chain })}\n${body}`);
       }
-      await add(shelves, 3, 2);
-      expect(await saidBefore(shelves, 3)).toEqual(turns(0, 1, 2, 3));
+      await add(keyspaces, 3, 2);
+      expect(await saidBefore(keyspaces, 3)).toEqual(turns(0, 1, 2, 3));
     });
 
     test("a store that takes nothing more still has its conversations", async () => {
-      const shelves = emptyShelves();
-      for (let turn = 0; turn < 3; turn++) await add(shelves, turn, turn > 0 ? turn - 1 : undefined);
-      shelves.stored.texts.delete("version resp_another_server_0");
+      const keyspaces = emptyKeyspaces();
+      for (let turn = 0; turn < 3; turn++) await add(keyspaces, turn, turn > 0 ? turn - 1 : undefined);
+      keyspaces.stored.texts.delete("version resp_another_server_0");
       const full = elsewhere({
-        ...shelves,
+        ...keyspaces,
         stored: {
-          get: (key) => shelves.stored.get(key),
-          delete: (key) => shelves.stored.delete(key),
+          get: (key) => keyspaces.stored.get(key),
+          delete: (key) => keyspaces.stored.delete(key),
           set: () => Promise.reject(new Error("ENOSPC")),
-          readFrom: (key, from) => shelves.stored.readFrom(key, from),
+          readFrom: (key, from) => keyspaces.stored.readFrom(key, from),
           append: () => Promise.reject(new Error("ENOSPC")),
         },
       });
@@ -385,28 +390,28 @@ describe("a stored response", () => {
 
     // A connection's own copies are complete, so each response that was kept for good as well held all before it once more.
     test("on a connection, what is kept for good is linked, too", async () => {
-      const shelves = emptyShelves();
-      const connection: Keyspaces = { ...shelves, ofConnection: true };
+      const keyspaces = emptyKeyspaces();
+      const connection: Keyspaces = { ...keyspaces, ofConnection: true };
       for (let turn = 0; turn < 30; turn++) await add(connection, turn, turn > 0 ? turn - 1 : undefined);
       const sizes = Array.from(
         { length: 29 },
-        (_, at) => shelves.stored.texts.get(`resp_another_server_${at + 1}`)?.length ?? 0,
+        (_, at) => keyspaces.stored.texts.get(`resp_another_server_${at + 1}`)?.length ?? 0,
       );
       // The fingerprint of a longer conversation has more groups.
       expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThan(1000);
-      expect(await saidBefore({ ...shelves, temporary: new MapKeyspace() }, 29)).toEqual(
+      expect(await saidBefore({ ...keyspaces, temporary: new MapKeyspace() }, 29)).toEqual(
         turns(...Array.from({ length: 30 }).keys()),
       );
     });
   });
 
   test("an upstream of the same API gets the items of a conversation, and a conversation that only it may know", async () => {
-    const shelves = emptyShelves();
+    const keyspaces = emptyKeyspaces();
     const message = { id: "msg_1", type: "message", role: "user", content: "one" };
-    await putConversation(shelves, { id: "conv_1", created: 1 }, [{ items: [message] }]);
+    await putConversation(keyspaces, { id: "conv_1", created: 1 }, [{ items: [message] }]);
     const bodyFor = async (conversation: string): Promise<unknown> => {
       const body = { model: "m", input: "two", conversation };
-      const { request } = await readStoredRequest(body, "req_1", { forwards: true }, shelves, inTurns);
+      const { request } = await readStoredRequest(body, "req_1", { forwards: true }, keyspaces, inTurns);
       return request.passthrough?.body;
     };
     const own = { role: "user", content: "two" };
@@ -422,8 +427,13 @@ describe("a stored response", () => {
       append: () => Promise.reject(new Error("written")),
       delete: () => Promise.reject(new Error("deleted")),
     };
-    const shelves = { stored: unreachable, temporary: unreachable, assembled: new MapAssembled(), ofConnection: false };
-    await expect(keep(shelves, { input: "x", store: false }, [hello])).resolves.toBeUndefined();
-    await expect(keep(shelves, { input: "x" }, [hello])).rejects.toThrow("written");
+    const keyspaces = {
+      stored: unreachable,
+      temporary: unreachable,
+      assembled: new MapAssembled(),
+      ofConnection: false,
+    };
+    await expect(keep(keyspaces, { input: "x", store: false }, [hello])).resolves.toBeUndefined();
+    await expect(keep(keyspaces, { input: "x" }, [hello])).rejects.toThrow("written");
   });
 });

@@ -77,42 +77,50 @@ export function storageKey(id: string): string {
   return id.includes(" ") ? `id ${id}` : id;
 }
 
-/** A stored response, and which store has it. */
+/** A stored response, and where it was found. */
 export interface FoundResponse {
   readonly stored: StoredResponse;
-  readonly isBrief: boolean;
+  readonly keyspace: Keyspace;
 }
 
-export async function findResponse(shelves: Keyspaces, id: string): Promise<FoundResponse | undefined> {
-  const found = await find(shelves, id);
+export async function findResponse(keyspaces: Keyspaces, id: string): Promise<FoundResponse | undefined> {
+  const found = await find(keyspaces, id);
   return found?.stored.id === id ? found : undefined;
 }
 
 /** Returns the stored items with these ids, of requests and of responses. Reads each response once. */
-export async function findItems(shelves: Keyspaces, ids: readonly string[]): Promise<ReadonlyMap<string, StoredItem>> {
-  const responses = new Map<string, Promise<ReadonlyMap<unknown, StoredItem> | undefined>>();
-  const itemsAt = (isBrief: boolean, key: string): Promise<ReadonlyMap<unknown, StoredItem> | undefined> => {
-    const place = `${isBrief} ${key}`;
-    const known = responses.get(place);
-    if (known) return known;
-    const reading = read(isBrief, key);
-    responses.set(place, reading);
-    return reading;
-  };
-  const read = async (isBrief: boolean, key: string): Promise<ReadonlyMap<unknown, StoredItem> | undefined> => {
-    const text = await (isBrief ? shelves.temporary : shelves.stored).get(key);
-    if (text?.startsWith(pointer) === true) return itemsAt(isBrief, storageKey(text.slice(pointer.length)));
-    const stored = text === undefined ? undefined : readStored(text);
-    return stored && itemsById([...outputOf(stored), ...stored.input]);
-  };
+export async function findItems(
+  keyspaces: Keyspaces,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, StoredItem>> {
+  const [temporary, stored] = [itemsIn(keyspaces.temporary), itemsIn(keyspaces.stored)];
   const found = new Map<string, StoredItem>();
   const find = async (id: string): Promise<void> => {
-    const items = (await itemsAt(true, storageKey(id))) ?? (await itemsAt(false, storageKey(id)));
+    const items = (await temporary(storageKey(id))) ?? (await stored(storageKey(id)));
     const item = items?.get(id);
     if (item) found.set(id, item);
   };
   for (let at = 0; at < ids.length; at += parallelReads) await Promise.all(ids.slice(at, at + parallelReads).map(find));
   return found;
+}
+
+type StoredItems = ReadonlyMap<unknown, StoredItem>;
+
+/** Returns a function that reads the items of a response by its key, each key once. */
+function itemsIn(keyspace: Keyspace): (key: string) => Promise<StoredItems | undefined> {
+  const responses = new Map<string, Promise<StoredItems | undefined>>();
+  const itemsAt = (key: string): Promise<StoredItems | undefined> => {
+    const reading = responses.get(key) ?? read(key);
+    responses.set(key, reading);
+    return reading;
+  };
+  const read = async (key: string): Promise<StoredItems | undefined> => {
+    const text = await keyspace.get(key);
+    if (text?.startsWith(pointer) === true) return itemsAt(storageKey(text.slice(pointer.length)));
+    const response = text === undefined ? undefined : readStored(text);
+    return response && itemsById([...outputOf(response), ...response.input]);
+  };
+  return itemsAt;
 }
 
 /** The number of items that are read in parallel. A store in memory answers them without letting other requests have their turn. */
@@ -125,10 +133,10 @@ export function itemsById(items: readonly StoredItem[]): ReadonlyMap<unknown, St
   return found;
 }
 
-async function find(shelves: Keyspaces, id: string): Promise<FoundResponse | undefined> {
-  for (const isBrief of [true, false]) {
-    const stored = await readFrom(isBrief ? shelves.temporary : shelves.stored, storageKey(id));
-    if (stored) return { stored, isBrief };
+async function find(keyspaces: Keyspaces, id: string): Promise<FoundResponse | undefined> {
+  for (const keyspace of [keyspaces.temporary, keyspaces.stored]) {
+    const stored = await readFrom(keyspace, storageKey(id));
+    if (stored) return { stored, keyspace };
   }
   return undefined;
 }
