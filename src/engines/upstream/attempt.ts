@@ -112,13 +112,23 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     target.transport.dispatch({ method: "POST", path, headers, body, fresh, onReusedConnection }, this);
   }
 
-  /** The events received since the last call, or the next ones. null: `end` was emitted before. */
-  next(): Promise<GenerationEvent[] | null> {
-    if (this.#pending.length > 0) return Promise.resolve(this.#take());
-    if (this.#ended) return Promise.resolve(null);
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** The events received since the last call, or the next ones. */
+  next(): Promise<IteratorResult<GenerationEvent[], undefined>> {
+    if (this.#pending.length > 0) return Promise.resolve({ done: false, value: this.#take() });
+    if (this.#ended) return Promise.resolve({ done: true, value: undefined });
     return new Promise((resolve) => {
-      this.#waiting = () => resolve(this.#take());
+      this.#waiting = () => resolve({ done: false, value: this.#take() });
     });
+  }
+
+  return(): Promise<IteratorResult<GenerationEvent[], undefined>> {
+    // After its end, the rest of the answer is read for a moment.
+    if (!this.#ended) this.abort({ kind: "client-gone" });
+    return Promise.resolve({ done: true, value: undefined });
   }
 
   /** See `GenerationIterator`. */

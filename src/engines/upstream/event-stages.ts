@@ -22,7 +22,6 @@ import { mergeBatches } from "../../wire/core/merge-batches.ts";
 import { Relay } from "../../wire/core/relay.ts";
 import { findTruncation, truncationFailure, type TruncationMode } from "../../wire/apis/adapt/truncation.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
-import type { GenerationStream } from "./generation-stream.ts";
 import { withWarnings } from "./judged-answer.ts";
 
 /** Reads a choice's text: in a known format, or in the format whose markers appear first. */
@@ -318,15 +317,16 @@ function firstOf(events: readonly GenerationEvent[]): number {
  * members outside of the choices appear once. The first failure ends all.
  */
 export function severalChoices(
-  streams: readonly GenerationStream[],
+  streams: readonly AsyncIterable<readonly GenerationEvent[], undefined>[],
   perPrompt: number,
 ): AsyncIterable<readonly GenerationEvent[]> {
+  const choices = streams.map((stream) => stream[Symbol.asyncIterator]());
   return cancellable((signal) => {
     const leave = (): void => {
-      for (const stream of streams) void stream.return();
+      for (const choice of choices) void choice.return?.();
     };
     signal.addEventListener("abort", leave, { once: true });
-    return merged(streams, perPrompt);
+    return merged(choices, perPrompt);
   });
 }
 
@@ -347,13 +347,13 @@ export function replaceable(
 }
 
 async function* merged(
-  streams: readonly GenerationStream[],
+  choices: readonly AsyncIterator<readonly GenerationEvent[], undefined>[],
   perPrompt: number,
 ): AsyncGenerator<readonly GenerationEvent[]> {
   /** The last usage of each stream. */
   const usages = new Map<number, Usage>();
   const seenExtras = new Set<string>();
-  for await (const [choice, batch] of mergeBatches(streams)) {
+  for await (const [choice, batch] of mergeBatches(choices)) {
     const events: GenerationEvent[] = [];
     for (const event of batch) {
       if (event.type === "usage") usages.set(choice, event.usage);
@@ -367,7 +367,7 @@ async function* merged(
     }
     if (events.length > 0) yield events;
   }
-  yield [...usageOfAll(usages, streams.length, perPrompt), { type: "end", end: { kind: "done" } }];
+  yield [...usageOfAll(usages, choices.length, perPrompt), { type: "end", end: { kind: "done" } }];
 }
 
 /** The members of an extra event that no generation has sent yet with the same value. */

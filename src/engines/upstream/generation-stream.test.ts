@@ -127,9 +127,10 @@ test("a client that leaves while the answer's limit is computed ends the attempt
   const counting = once(begun, "counting") as Promise<[(limit: number) => void]>;
   const { plan, counts } = planOf({ limitAfter: () => new Promise((resolve) => begun.emit("counting", resolve)) });
   const stream = new GenerationStream(plan);
-  const next = stream.next();
+  const batches = stream[Symbol.asyncIterator]();
+  const next = batches.next();
   const [finish] = await counting;
-  await stream.return();
+  await batches.return();
   finish(5);
   await next;
   expect(counts).toEqual({ left: 1, ended: 1, closed: 1 });
@@ -146,7 +147,8 @@ test("an attempt that is abandoned while it is prepared ends at once", async () 
     },
   });
   const stream = new GenerationStream(plan);
-  const next = stream.next();
+  const batches = stream[Symbol.asyncIterator]();
+  const next = batches.next();
   await preparing;
   stream.abandon({ kind: "client-gone" });
   expect(await next).toEqual({ done: false, value: [{ type: "end", end: { kind: "client-gone" } }] });
@@ -158,7 +160,10 @@ test("a request that is abandoned before it begins does not wait in the queue", 
   const { plan } = planOf({ enter: () => () => void left++ });
   const stream = new GenerationStream(plan);
   stream.abandon({ kind: "client-gone" });
-  expect(await stream.next()).toEqual({ done: false, value: [{ type: "end", end: { kind: "client-gone" } }] });
+  expect(await stream[Symbol.asyncIterator]().next()).toEqual({
+    done: false,
+    value: [{ type: "end", end: { kind: "client-gone" } }],
+  });
   expect(left).toBeLessThanOrEqual(1);
 });
 
@@ -179,14 +184,15 @@ test("batches are followed until one is not taken, and the next ones wait until 
     send["onResponseData"]?.(new TextEncoder().encode(`data: ${JSON.stringify({ choices })}\n\n`));
     await new Promise(setImmediate);
   };
-  const first = stream.next();
+  const batches = stream[Symbol.asyncIterator]();
+  const first = batches.next();
   await chunk("a");
   texts.push(textIn((await first).value ?? []));
   const take = (events: readonly GenerationEvent[]): boolean => {
     texts.push(textIn(events));
     return !texts.includes("c");
   };
-  const following = stream.follow(take);
+  const following = batches.follow(take);
   await chunk("b");
   expect(texts).toEqual(["a", "b"]);
   await chunk("c");
@@ -197,13 +203,13 @@ test("batches are followed until one is not taken, and the next ones wait until 
   await chunk("x".repeat(100_000));
   expect(isPaused()).toBe(true);
   texts.pop();
-  const rest = stream.follow(take);
+  const rest = batches.follow(take);
   expect(isPaused()).toBe(false);
   expect(texts).toEqual(["a", "b", `de${"x".repeat(100_000)}`]);
   send["onResponseData"]?.(new TextEncoder().encode("data: [DONE]\n\n"));
   send["onResponseEnd"]?.();
   await rest;
-  expect(await stream.next()).toEqual({ done: true, value: undefined });
+  expect(await stream[Symbol.asyncIterator]().next()).toEqual({ done: true, value: undefined });
   expect(read.slice(0, 3)).toEqual(["a", "b", "c"]);
   expect(counts["closed"]).toBe(1);
 });
@@ -218,10 +224,11 @@ test("what takes a batch may throw: following it rejects", async () => {
   const chunk = new TextEncoder().encode(
     'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"a"}}]}\n\n',
   );
-  const first = stream.next();
+  const batches = stream[Symbol.asyncIterator]();
+  const first = batches.next();
   send["onResponseData"]?.(chunk);
   await first;
-  const following = stream.follow(() => {
+  const following = batches.follow(() => {
     throw new Error("defect");
   });
   send["onResponseData"]?.(chunk);
@@ -257,11 +264,11 @@ test.each(["throws", "rejects"])(
       return Promise.reject(error);
     };
     const stream = new GenerationStream({ ...first, prepare });
-    expect(await stream.next()).toEqual({
+    expect(await stream[Symbol.asyncIterator]().next()).toEqual({
       done: false,
       value: [{ type: "end", end: { kind: "rejected", failure: error.failure } }],
     });
-    expect(await stream.next()).toEqual({ done: true, value: undefined });
+    expect(await stream[Symbol.asyncIterator]().next()).toEqual({ done: true, value: undefined });
     expect(counts).toEqual({ left: 1, ended: 1, closed: 1 });
   },
 );
@@ -275,11 +282,12 @@ test("what a preparation does is aborted when its client leaves", async () => {
     return new Promise(() => {});
   };
   const stream = new GenerationStream({ ...plan, prepare });
-  const first = stream.next();
+  const batches = stream[Symbol.asyncIterator]();
+  const first = batches.next();
   expect(signal?.aborted).toBe(false);
-  await stream.return();
+  await batches.return();
   expect(signal?.aborted).toBe(true);
-  expect(await first).toEqual({ done: false, value: [{ type: "end", end: { kind: "client-gone" } }] });
+  expect(await first).toEqual({ done: true, value: undefined });
 });
 
 // A client that left was taken for an answer: what the last refusal had taught was kept for others, without a request that confirmed it.
@@ -290,8 +298,9 @@ test("a client that leaves before the answer confirms no lesson", async () => {
     sendingTarget(() => {}),
   );
   const stream = new GenerationStream(plan);
-  const next = stream.next();
-  await stream.return();
-  expect(await next).toEqual({ done: false, value: [{ type: "end", end: { kind: "client-gone" } }] });
+  const batches = stream[Symbol.asyncIterator]();
+  const next = batches.next();
+  await batches.return();
+  expect(await next).toEqual({ done: true, value: undefined });
   expect(lessons).toEqual([]);
 });

@@ -3,6 +3,7 @@ import type { RequestTurns } from "./request-turns.ts";
 import { FailureError } from "../../wire/core/failure.ts";
 import type { AttemptObserver } from "../../wire/core/generation-observer.ts";
 import type { Placed } from "../../wire/core/open-list.ts";
+import { Relay } from "../../wire/core/relay.ts";
 import { internalError } from "../../wire/apis/failures.ts";
 import { Attempt, type AttemptOptions } from "./attempt.ts";
 import type { TargetSet, UpstreamTarget } from "./targets.ts";
@@ -56,92 +57,74 @@ export interface GenerationPlan {
 }
 
 /** One generation: attempts, until one of them emits an event. From then on there is no other attempt, so that no text is sent twice. */
-export class GenerationStream implements AsyncIterableIterator<Batch>, Placed {
+export class GenerationStream implements AsyncIterable<Batch>, Placed {
   place = -1;
   readonly #plan: GenerationPlan;
+  readonly #relay: Relay;
   #attempt: Attempt | undefined;
   #options: AttemptOptions | undefined;
   /** Observes the current attempt. */
   #observer: AttemptObserver | undefined;
   /** The first event was sent. */
   #committed = false;
-  #closed = false;
-  #abandoned: GenerationEnd | undefined;
-  #wake: (() => void) | undefined;
-  /** Aborts when the generation is abandoned. Few requests need it. */
-  #abandoning: AbortController | undefined;
-  readonly #signal = (): AbortSignal => {
-    this.#abandoning ??= new AbortController();
-    if (this.#abandoned) this.#abandoning.abort();
-    return this.#abandoning.signal;
-  };
+  #end: GenerationEnd | undefined;
   /** Admits a waiting request. */
   #leave: (() => void) | undefined;
+  #sleep: NodeJS.Timeout | undefined;
 
   constructor(plan: GenerationPlan) {
     this.#plan = plan;
     plan.budget.deposit();
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  async next(): Promise<IteratorResult<Batch, undefined>> {
-    if (this.#closed) return over;
-    let batch: Batch | null;
-    // An iterator of a generation never rejects: what goes wrong in between is its end, which the observers see.
-    try {
-      if (this.#committed && this.#attempt) batch = await this.#attempt.next();
-      else {
-        batch = await this.#first();
-        this.#committed = true;
-        if (this.#options) this.#options.body = "";
-      }
-    } catch (error) {
-      batch = [{ type: "end", end: this.#abandoned ?? refusal(error) }];
-    }
-    if (batch === null) {
-      this.#close({ kind: "done" });
-      return over;
-    }
-    this.#read(batch);
-    return { done: false, value: batch };
-  }
-
-  /** See `GenerationIterator`. */
-  follow(take: (batch: Batch) => boolean): Promise<void> {
-    if (this.#closed || !this.#committed || !this.#attempt) return Promise.resolve();
-    return this.#attempt.follow((batch) => {
-      this.#read(batch);
-      return take(batch);
+    this.#relay = new Relay(() => this.#open(), {
+      read: (batch) => this.#reading(batch),
+      onEnd: () => this.#close(clientGone),
     });
   }
 
-  #read(batch: Batch): void {
-    this.#plan.read(batch);
-    const last = batch.at(-1);
-    if (last?.type === "end") this.#close(last.end);
-  }
-
-  return(): Promise<IteratorResult<Batch, undefined>> {
-    this.abandon(clientGone);
-    this.#close(clientGone);
-    return Promise.resolve(over);
+  [Symbol.asyncIterator](): Relay {
+    return this.#relay;
   }
 
   /** Stops the generation. A waiting `next` gets `end`. */
   abandon(end: GenerationEnd): void {
-    if (this.#closed) return;
-    this.#abandoned = end;
+    if (this.#end) return;
     this.#attempt?.abort(end);
-    this.#abandoning?.abort();
-    this.#wake?.();
+    if (this.#committed) return;
+    this.#close(end);
+    this.#relay.finish([{ type: "end", end }]);
+  }
+
+  /** An iterator of a generation never rejects: what goes wrong is its end, which the observers see. */
+  async #open(): Promise<Batch> {
+    let batch: Batch;
+    try {
+      batch = await this.#first();
+    } catch (error) {
+      batch = [{ type: "end", end: refusal(error) }];
+    }
+    if (this.#relay.hasEnded) return [];
+    this.#committed = true;
+    if (this.#options) this.#options.body = "";
+    return this.#reading(batch);
+  }
+
+  #reading(batch: Batch): Batch {
+    try {
+      this.#plan.read(batch);
+    } catch (error) {
+      const end = refusal(error);
+      this.#close(end);
+      return [{ type: "end", end }];
+    }
+    const last = batch.at(-1);
+    if (last?.type === "end") this.#close(last.end);
+    return batch;
   }
 
   #close(end: GenerationEnd): void {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.#end) return;
+    this.#end = end;
+    clearTimeout(this.#sleep);
     this.#leave?.();
     this.#observer?.ended(end);
     this.#plan.closed(this, this.#options, end);
@@ -149,12 +132,11 @@ export class GenerationStream implements AsyncIterableIterator<Batch>, Placed {
 
   /** The first batch for the client: that of the first attempt that succeeds, or of the last one that fails. Rejects when it is abandoned. */
   async #first(): Promise<Batch> {
-    this.#throwIfAbandoned();
     const { turns, budget, retries } = this.#plan;
     const recalling = turns.recall();
-    if (recalling) await this.#unlessAbandoned(recalling);
+    if (recalling) await this.#unlessEnded(recalling);
     const entering = this.#enter();
-    if (entering) await this.#unlessAbandoned(entering);
+    if (entering) await this.#unlessEnded(entering);
     const tried = new Tried();
     for (;;) {
       const { sent, batch, outcome } = await this.#try(tried);
@@ -173,7 +155,8 @@ export class GenerationStream implements AsyncIterableIterator<Batch>, Placed {
       } else {
         tried.number++;
         budget.withdraw();
-        if (decision.waitMs > 0) await this.#sleep(decision.waitMs);
+        if (decision.waitMs > 0)
+          await this.#unlessEnded(new Promise((resolve) => (this.#sleep = setTimeout(resolve, decision.waitMs))));
       }
     }
   }
@@ -184,9 +167,9 @@ export class GenerationStream implements AsyncIterableIterator<Batch>, Placed {
     const target = tried.next ?? targets.choose(tried.targets, conversation, turns.latestSource);
     tried.next = undefined;
     tried.targets.add(target);
-    const preparing = prepare({ target, fresh: false, limit: tried.limit, signal: this.#signal });
+    const preparing = prepare({ target, fresh: false, limit: tried.limit, signal: () => this.#relay.signal });
     // No `await` without need: other requests choose their targets only when this one counts as outstanding.
-    const sent = preparing instanceof Promise ? await this.#unlessAbandoned(preparing) : preparing;
+    const sent = preparing instanceof Promise ? await this.#unlessEnded(preparing) : preparing;
     const { lesson } = tried;
     if (lesson?.sent.target === target && lesson.sent.body === sent.body)
       return { ...lesson, outcome: { kind: "unchanged" } };
@@ -195,15 +178,15 @@ export class GenerationStream implements AsyncIterableIterator<Batch>, Placed {
     let batch = await this.#begin(sent, observer?.headers);
     // The connection was closed before the request arrived: this was no attempt.
     if (this.#attempt?.neverArrived === true) {
-      const again = prepare({ target, fresh: true, limit: tried.limit, signal: this.#signal });
-      batch = await this.#begin(await this.#unlessAbandoned(Promise.resolve(again)), observer?.headers);
+      const again = prepare({ target, fresh: true, limit: tried.limit, signal: () => this.#relay.signal });
+      batch = await this.#begin(await this.#unlessEnded(Promise.resolve(again)), observer?.headers);
     }
     return { sent, batch, outcome: await this.#outcome(sent, batch, tried, begun) };
   }
 
   /** `begun`: the time (of `performance.now`) when the request was sent. */
   async #outcome(sent: AttemptOptions, batch: Batch, tried: Tried, begun: number): Promise<Outcome> {
-    if (this.#abandoned) return { kind: "abandoned" };
+    if (this.#relay.hasEnded) return { kind: "abandoned" };
     const { targets } = this.#plan;
     const { target } = sent;
     const end = failedEnd(batch);
@@ -217,25 +200,17 @@ export class GenerationStream implements AsyncIterableIterator<Batch>, Placed {
     if (learned) return learned === "replace" ? { kind: "replaced" } : { kind: "taught", end };
     const { answerLimit } = end.failure;
     if (answerLimit && tried.limit === undefined) {
-      const limit = await this.#unlessAbandoned(this.#plan.limitAfter(answerLimit));
+      const limit = await this.#unlessEnded(this.#plan.limitAfter(answerLimit));
       if (limit !== undefined) return { kind: "limited", end, limit };
     }
     return { kind: "failed", end, tookMs: performance.now() - begun, hasOther: targets.hasFresh(tried.targets) };
   }
 
-  /** Resolves with the result, or rejects as soon as the generation is abandoned. */
-  async #unlessAbandoned<T>(result: Promise<T>): Promise<T> {
-    await new Promise<unknown>((resolve, reject) => {
-      this.#wake = () => resolve(undefined);
-      result.then(resolve, reject);
-    });
-    this.#throwIfAbandoned();
-    return result;
-  }
-
-  /** `next` returns the end of the generation in place of the error. */
-  #throwIfAbandoned(): void {
-    if (this.#abandoned) throw new Error("The generation was abandoned.");
+  /** Resolves with the result. If the generation has ended meanwhile, it rejects, or stays pending: nobody reads what follows. */
+  async #unlessEnded<T>(result: Promise<T>): Promise<T> {
+    const value = await result;
+    if (this.#relay.hasEnded) throw new Error("The generation has ended.");
+    return value;
   }
 
   /** Resolves when the request may be sent; undefined: it may be sent now. Throws `FailureError` for one that may not. */
@@ -249,26 +224,17 @@ export class GenerationStream implements AsyncIterableIterator<Batch>, Placed {
   }
 
   /** `headers`: of the trace; sent in addition to the attempt's own. */
-  async #begin(options: AttemptOptions, headers: AttemptObserver["headers"] | undefined): Promise<Batch> {
-    this.#throwIfAbandoned();
-    this.#options =
+  #begin(options: AttemptOptions, headers: AttemptObserver["headers"] | undefined): Promise<Batch> {
+    const sent =
       headers && Object.keys(headers).length > 0
         ? { ...options, headers: { ...headers, ...options.headers } }
         : options;
-    this.#attempt = new Attempt(this.#options);
-    return (await this.#attempt.next()) ?? [];
-  }
-
-  async #sleep(ms: number): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const waiting = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
-    await this.#unlessAbandoned(waiting).finally(() => clearTimeout(timer));
+    this.#options = sent;
+    return this.#relay.ask(() => (this.#attempt = new Attempt(sent)));
   }
 }
 
 const clientGone: GenerationEnd = { kind: "client-gone" };
-
-const over: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
 /** The failed end of a batch without output; null if the batch has output or no failed end. */
 function failedEnd(batch: Batch): FailedEnd | null {

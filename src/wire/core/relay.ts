@@ -30,6 +30,8 @@ export class Relay implements GenerationIterator, AsyncIterableIterator<Batch, u
   #isUnsent = true;
   #isUnseen = true;
   #isOver = false;
+  /** What is passed on last, if the generation was ended. */
+  #last: Batch | undefined;
   #controller: AbortController | undefined;
   /** Ends the wait for `open` or `read`. */
   #leave: (() => void) | undefined;
@@ -55,7 +57,7 @@ export class Relay implements GenerationIterator, AsyncIterableIterator<Batch, u
     return this.#isOver;
   }
 
-  /** Aborts when the client leaves. */
+  /** Aborts when the client leaves, or the generation is ended. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#isOver) this.#controller.abort();
@@ -88,6 +90,9 @@ export class Relay implements GenerationIterator, AsyncIterableIterator<Batch, u
         }
         if (batch && batch.length > 0 && !this.#isOver) return { done: false, value: this.#passed(batch) };
       }
+      const last = this.#last;
+      this.#last = undefined;
+      if (last) return { done: false, value: last };
     } catch (error) {
       await this.return();
       throw error;
@@ -102,6 +107,13 @@ export class Relay implements GenerationIterator, AsyncIterableIterator<Batch, u
       const batch = this.#take(received);
       return batch !== undefined && (batch.length === 0 || take(this.#passed(batch)));
     });
+  }
+
+  /** Ends the generation: the waiting `next`, or the next one, gets `last`. */
+  finish(last: Batch): void {
+    if (this.#isOver) return;
+    this.#last = last;
+    void this.return();
   }
 
   async return(): Promise<IteratorReturnResult<undefined>> {

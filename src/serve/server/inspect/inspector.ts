@@ -5,6 +5,7 @@ import type {
   SearchEnd,
   SearchResult,
 } from "../../../judge/inspect/inspected-request.ts";
+import { cancellable } from "../../../wire/core/cancellable.ts";
 import { plainPath } from "../exchange.ts";
 import type { HttpExchange } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
@@ -189,14 +190,17 @@ export class Inspector {
   }
 
   /** The requests that begin, continue or end from now on. The iteration is endless: return from it. */
-  changes(): Changes {
+  changes(): AsyncIterableIterator<readonly Change[]> {
     const show = (changed: readonly ListedRequest[]): RequestSummary[] => {
       this.#joinThreads();
       return changed.map((request) => request.summary());
     };
-    const changes = new Changes(show, () => this.#open.delete(changes));
+    const changes = new Changes(show);
     this.#open.add(changes);
-    return changes;
+    return cancellable((signal) => {
+      signal.addEventListener("abort", () => this.#open.delete(changes));
+      return changes.read();
+    });
   }
 }
 
@@ -213,17 +217,14 @@ export interface ClearedRequests {
 }
 
 /** The requests that have changed since the last step, each once. If all were dropped, that comes first. */
-export class Changes implements AsyncIterableIterator<readonly Change[]> {
+class Changes {
   readonly #show: (changed: readonly ListedRequest[]) => RequestSummary[];
-  readonly #onReturn: () => void;
   #changed = new Set<ListedRequest>();
   #cleared: number | undefined;
   #wake: (() => void) | undefined;
-  #hasReturned = false;
 
-  constructor(show: (changed: readonly ListedRequest[]) => RequestSummary[], onReturn: () => void) {
+  constructor(show: (changed: readonly ListedRequest[]) => RequestSummary[]) {
     this.#show = show;
-    this.#onReturn = onReturn;
   }
 
   add(request: ListedRequest): void {
@@ -237,27 +238,17 @@ export class Changes implements AsyncIterableIterator<readonly Change[]> {
     this.#wake?.();
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  async next(): Promise<IteratorResult<readonly Change[], undefined>> {
-    while (this.#changed.size === 0 && this.#cleared === undefined && !this.#hasReturned)
-      await new Promise<void>((resolve) => (this.#wake = resolve));
-    if (!this.#hasReturned) await new Promise((resolve) => setTimeout(resolve, delayMs));
-    if (this.#hasReturned) return { done: true, value: undefined };
-    const changed = [...this.#changed];
-    this.#changed = new Set();
-    const cleared = this.#cleared === undefined ? [] : [{ cleared: this.#cleared }];
-    this.#cleared = undefined;
-    return { done: false, value: [...cleared, ...this.#show(changed)] };
-  }
-
-  async return(): Promise<IteratorResult<readonly Change[], undefined>> {
-    this.#hasReturned = true;
-    this.#onReturn();
-    this.#wake?.();
-    return { done: true, value: undefined };
+  async *read(): AsyncGenerator<readonly Change[]> {
+    for (;;) {
+      while (this.#changed.size === 0 && this.#cleared === undefined)
+        await new Promise<void>((resolve) => (this.#wake = resolve));
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      const changed = [...this.#changed];
+      this.#changed = new Set();
+      const cleared = this.#cleared === undefined ? [] : [{ cleared: this.#cleared }];
+      this.#cleared = undefined;
+      yield [...cleared, ...this.#show(changed)];
+    }
   }
 }
 
