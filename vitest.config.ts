@@ -54,10 +54,8 @@ function unit(house: string): TestProjectInlineConfiguration {
   };
 }
 
-/** The tests in folders of test/, where each file has its own modules. */
+/** The tests in folders of test/, where each file has its own modules; those of the page share a browser. */
 function blackbox(house: string, folders: readonly string[]): TestProjectInlineConfiguration {
-  return {
-    extends: true,
-    test: { name: `${house}-blackbox`, include: folders.map((folder) => `test/${folder}/**/*.test.ts`) },
-  };
+  const include = folders.map((folder) => `test/${folder}/**/*.test.ts`);
+  return { extends: true, test: { name: `${house}-blackbox`, include, isolate: house !== "page" } };
 }

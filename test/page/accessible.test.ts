@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { ask, expectAccessible, expectFits } from "../support/open-page.ts";
-import { describePage, allLooks, talker } from "../support/describe-page.ts";
+import { describePage, looks, talker } from "../support/describe-page.ts";
 
 describePage("for everybody", [talker], (at) => {
-  test.each(allLooks)("axe finds nothing: %s", async (_, options) => {
+  test.each(looks)("axe finds nothing: %s", async (_, options) => {
     const { page, wrong, close } = await at.open("play", options);
     const narrow = options.viewport.width < 900;
     await expectAccessible(page, "empty");

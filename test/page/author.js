@@ -1,6 +1,8 @@
 import { defineProgram } from "truewire";
 
-const deep = 100_000;
+/** As `pageSize` of the tests. */
+const size = Number(process.env.TRUEWIRE_PAGE_SIZE ?? 1);
+const deep = 20_000 * size;
 
 /** Shapes of formulas that would take long, or would load something. */
 const hostileFormulas = [
@@ -64,7 +66,7 @@ $$
 
 Open: $$x + y`,
   "hostile-formulas": hostileFormulas.map((tex) => `$${tex}$\n\n$$\n${tex}\n$$\n`).join("\n"),
-  "many-formulas": "$\\frac{a}{b}$ ".repeat(20_000),
+  "many-formulas": "$\\frac{a}{b}$ ".repeat(4000 * size),
   directions: `# שלום עולם
 
 שלום, זהו \`code()\` בתוך טקסט.
@@ -82,7 +84,7 @@ An English paragraph with שלום in it.
 `,
   wide: `\`\`\`ts\nconst line = "${"x".repeat(900)}";\n\`\`\`\n\n| ${"wide column | ".repeat(20)}\n|${"-|".repeat(20)}\n| ${"a | ".repeat(20)}\n\n${"- ".repeat(30)}deep\n\n${"> ".repeat(30)}deep\n\n$${"x".repeat(300)}$ \`${"y".repeat(300)}\` https://example.com/${"z".repeat(300)}\n`,
   code: `Here:\n\n\`\`\`\`js\nconst one = 1;\n\n\`\`\`\n\`\`\`\`\n`,
-  numbers: `Items:\n\n${Array.from({ length: 400 }, (_, at) => `${at + 1}. item *${at}*\n`).join("")}\n| a | b |\n|---|---|\n${"| 1 | 2 |\n".repeat(400)}`,
+  numbers: `Items:\n\n${Array.from({ length: 100 * size }, (_, at) => `${at + 1}. item *${at}*\n`).join("")}\n| a | b |\n|---|---|\n${"| 1 | 2 |\n".repeat(100 * size)}`,
   "long-code": `\`\`\`js\n${`const line = "${"x".repeat(200)}end";\n`.repeat(60)}\`\`\`\n`,
   json: '{"name": "Maria", "big": 12345678901234567890, "list": [1, {}, []]}',
   "not-json": '{"name"} is **not** JSON.',
@@ -113,18 +115,18 @@ code
 | <img src=https://evil.example/x.png> | c |
 `,
   quotes: `${">".repeat(deep)} end of quotes`,
-  "quote-lines": `${"> ".repeat(2000)}a\n`.repeat(50),
+  "quote-lines": `${"> ".repeat(2000)}a\n`.repeat(10 * size),
   lists: `${"- ".repeat(deep)}end of lists`,
-  "nested-lines": Array.from({ length: 1000 }, (_, at) => `${"  ".repeat(at)}- x`).join("\n"),
-  table: `| a | b |\n|---|---|\n${"| 1 | 2 |\n".repeat(20_000)}`,
-  "wide-table": `|${" a |".repeat(1400)}\n|${"-|".repeat(1400)}\n${"|1|\n".repeat(5000)}`,
-  fence: `\`\`\`js\n${"let a = 1;\n".repeat(50_000)}`,
-  line: "x".repeat(1_000_000),
-  "code-line": `\`\`\`\n${"x".repeat(1_000_000)}`,
-  brackets: "![".repeat(100_000),
-  emphasis: "*a _b ".repeat(50_000),
-  item: `- a\n${"lazy ![ line\n".repeat(50_000)}`,
-  regex: `\`\`\`js\nvar a = ${"/".repeat(20_000)}${"(".repeat(20_000)}\n\`\`\``,
+  "nested-lines": Array.from({ length: 200 * size }, (_, at) => `${"  ".repeat(at)}- x`).join("\n"),
+  table: `| a | b |\n|---|---|\n${"| 1 | 2 |\n".repeat(4000 * size)}`,
+  "wide-table": `|${" a |".repeat(1400)}\n|${"-|".repeat(1400)}\n${"|1|\n".repeat(1000 * size)}`,
+  fence: `\`\`\`js\n${"let a = 1;\n".repeat(10_000 * size)}`,
+  line: "x".repeat(200_000 * size),
+  "code-line": `\`\`\`\n${"x".repeat(200_000 * size)}`,
+  brackets: "![".repeat(20_000 * size),
+  emphasis: "*a _b ".repeat(10_000 * size),
+  item: `- a\n${"lazy ![ line\n".repeat(10_000 * size)}`,
+  regex: `\`\`\`js\nvar a = ${"/".repeat(4000 * size)}${"(".repeat(4000 * size)}\n\`\`\``,
 };
 
 /** `NAME [CHARACTERS]`: the text of this name in chunks of so many characters. */

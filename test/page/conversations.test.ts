@@ -1,9 +1,10 @@
 import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { InspectedRequestList } from "../../src/judge/inspect/inspected-request.ts";
 import { answered, ask, expectAccessible, lastAnswer, modelsOf } from "../support/open-page.ts";
-import { describePage, looks, openPlayForEach, talker } from "../support/describe-page.ts";
+import { describePage, looks, openPlayForEach, pageSize, talker } from "../support/describe-page.ts";
+import type { PageUnderTest } from "../support/describe-page.ts";
 
 const png = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==",
@@ -61,6 +62,12 @@ function storedAnswers(page: Page): Promise<{ readonly state: string; readonly t
 }
 
 describePage("Conversations", [talker], (at) => {
+  describe("that are kept", () => kept(at));
+  describe("that cannot be kept", () => notKept(at));
+  describe("for everybody", () => forEverybody(at));
+});
+
+function kept(at: PageUnderTest): void {
   let page: Page;
   /** The bodies of the requests of the first tab. */
   let asked: Record<string, unknown>[];
@@ -248,7 +255,7 @@ describePage("Conversations", [talker], (at) => {
     await expect.poll(() => page.locator(".conversation .chip").allTextContents()).toEqual(["answering", "answering"]);
     await page.getByRole("link", { name: "long 100000 100" }).click();
     const said = page.locator(".answer .said");
-    await expect.poll(() => said.textContent()).toContain("w200 ");
+    await expect.poll(() => said.textContent()).toContain("w50 ");
     await begin(page);
     await ask(page, "short");
     await expect.poll(() => page.locator(".conversation .chip").count()).toBe(2);
@@ -263,7 +270,7 @@ describePage("Conversations", [talker], (at) => {
     await page.getByRole("button", { name: "Undo" }).click();
     await page.getByRole("link", { name: "long 100000 100" }).click();
     await page.locator(".facts", { hasText: /^stopped/ }).waitFor();
-    await expect.poll(() => lastAnswer(page)).toContain("w200 ");
+    await expect.poll(() => lastAnswer(page)).toContain("w50 ");
   });
 
   test("an answer is kept as far as it came when the page is closed, and marked as interrupted", async () => {
@@ -272,20 +279,20 @@ describePage("Conversations", [talker], (at) => {
     // What is stored while it grows: of a page that crashes, this much is left.
     const stored = async (): Promise<string> => (await storedAnswers(page))[0]?.text ?? "";
     await expect.poll(stored).toContain("w100 ");
-    await page.locator(".answer .said", { hasText: "w600" }).waitFor();
+    await page.locator(".answer .said", { hasText: "w300" }).waitFor();
     await reload();
     await page.getByText("Interrupted: the page was closed before the answer was complete.").waitFor();
     await page.locator(".facts", { hasText: /^interrupted/ }).waitFor();
     // It was stored once more when the page was closed.
-    await expect.poll(() => lastAnswer(page)).toContain("w600");
+    await expect.poll(() => lastAnswer(page)).toContain("w300");
     await expect.poll(() => page.locator(".chip", { hasText: "answering" }).count()).toBe(0);
     await ask(page, "and then?");
-    expect(JSON.stringify(asked.at(-1)?.["messages"])).toContain("w600");
+    expect(JSON.stringify(asked.at(-1)?.["messages"])).toContain("w300");
   });
 
   // An interrupted answer could only be asked for again, from its first word.
   test("an interrupted answer goes on where the server still has its stream", async () => {
-    await page.getByLabel("Your message", { exact: true }).fill("long 600 100");
+    await page.getByLabel("Your message", { exact: true }).fill("long 200 100");
     await page.keyboard.press("Enter");
     await page.locator(".answer .said", { hasText: "w50 " }).waitFor();
     await reload();
@@ -293,9 +300,9 @@ describePage("Conversations", [talker], (at) => {
     await expectAccessible(page, "an interrupted answer");
     await page.getByRole("button", { name: "Continue" }).click();
     await answered(page, 1);
-    const words = Array.from({ length: 600 }, (_, at) => `w${at}`);
+    const words = Array.from({ length: 200 }, (_, at) => `w${at}`);
     await expect.poll(async () => (await lastAnswer(page)).trim().split(/\s+/)).toEqual(words);
-    await expect.poll(() => page.locator(".facts").textContent()).toContain("600 tokens");
+    await expect.poll(() => page.locator(".facts").textContent()).toContain("200 tokens");
     // Of one that goes on, the page has measured nothing.
     await expect.poll(() => page.locator(".facts").textContent()).not.toContain("first token");
     expect(asked).toHaveLength(1);
@@ -355,7 +362,7 @@ describePage("Conversations", [talker], (at) => {
     await page.locator(".conversation .chip").waitFor();
     await page.getByRole("link", { name: "from the second tab" }).click();
     await page.getByText("Being received in another tab.").waitFor();
-    await expect.poll(() => lastAnswer(page)).toContain("w100 ");
+    await expect.poll(() => lastAnswer(page)).toContain("w30 ");
     await second.getByRole("button", { name: "Stop" }).click();
     await page
       .locator(".answer")
@@ -387,21 +394,21 @@ describePage("Conversations", [talker], (at) => {
         for (const facts of document.querySelectorAll(".facts")) shown.add(facts.textContent.split(" ")[0]);
       }).observe(document.body, { subtree: true, childList: true, characterData: true });
     `);
-    await ask(page, "long 600 200");
-    await expect.poll(() => lastAnswer(second)).toContain("w599");
+    await ask(page, "long 300 200");
+    await expect.poll(() => lastAnswer(second)).toContain("w299");
     await expect.poll(() => second.locator(".answer[aria-busy=true]").count()).toBe(0);
     for (const tab of [page, second]) {
       const words = async (): Promise<string[]> => (await lastAnswer(tab)).trim().split(/\s+/);
-      await expect.poll(words).toEqual(Array.from({ length: 600 }, (_, at) => `w${at}`));
+      await expect.poll(words).toEqual(Array.from({ length: 300 }, (_, at) => `w${at}`));
     }
     expect(await second.evaluate("[...shown].join()")).not.toContain("interrupted");
     // Closed in the middle, the last words that were stored are shown by the other tab.
     await page.getByLabel("Your message", { exact: true }).fill("long 100000 200");
     await page.keyboard.press("Enter");
-    await page.locator(".answer[aria-busy=true] .said", { hasText: "w300 " }).waitFor();
+    await page.locator(".answer[aria-busy=true] .said", { hasText: "w100 " }).waitFor();
     await page.goto("about:blank");
     await second.locator(".facts", { hasText: /^interrupted/ }).waitFor();
-    await expect.poll(() => lastAnswer(second)).toContain("w300 ");
+    await expect.poll(() => lastAnswer(second)).toContain("w100 ");
   });
 
   // "Being received in another tab" stayed until a reload when that tab had crashed, which sends no message.
@@ -411,7 +418,7 @@ describePage("Conversations", [talker], (at) => {
     await second.getByLabel("Your message", { exact: true }).fill("long 100000 200");
     await second.keyboard.press("Enter");
     await page.getByText("Being received in another tab.").waitFor();
-    await page.locator(".answer .said", { hasText: "w300 " }).waitFor();
+    await page.locator(".answer .said", { hasText: "w100 " }).waitFor();
     const crashed = second.waitForEvent("crash");
     const debugging = await page.context().newCDPSession(second);
     // The command gets no reply: its process is gone.
@@ -419,7 +426,7 @@ describePage("Conversations", [talker], (at) => {
     await crashed;
     await page.locator(".facts", { hasText: /^interrupted/ }).waitFor();
     await page.getByText("Being received in another tab.").waitFor({ state: "detached" });
-    await expect.poll(() => lastAnswer(page)).toContain("w300 ");
+    await expect.poll(() => lastAnswer(page)).toContain("w100 ");
     // A tab that crashed before this one was opened is not waited for.
     const third = await secondTab(page);
     await third.locator(".facts", { hasText: /^interrupted/ }).waitFor();
@@ -494,20 +501,21 @@ describePage("Conversations", [talker], (at) => {
     const turns = (number: number): object[] => [
       { id: "q", parent: "", created: 1, kind: "question", text: `question ${number}`, images: [] },
     ];
-    const conversations = Array.from({ length: 3000 }, (_, number) => ({
+    const count = 800 * pageSize;
+    const conversations = Array.from({ length: count }, (_, number) => ({
       title: `imported ${number}`,
       created: 1,
-      changed: 3000 - number,
+      changed: count - number,
       turns: turns(number),
     }));
     await importFile(page, "many.json", { format: "truewire/conversations", version: 1, conversations });
-    const progress = page.locator(".notices", { hasText: /Importing many\.json: [\d,]+ of 3,000 conversations/ });
+    const progress = page.locator(".notices", { hasText: /Importing many\.json: [\d,]+ of [\d,]+ conversations/ });
     await progress.first().waitFor();
     await expectAccessible(page, "an import");
     await ask(page, "hello");
     await reload();
     await progress.first().waitFor();
-    await page.locator("[role=status]", { hasText: "3000 conversations imported." }).waitFor({ state: "attached" });
+    await page.locator("[role=status]", { hasText: `${count} conversations imported.` }).waitFor({ state: "attached" });
     // Each of them once.
     const stored = (): Promise<string[]> =>
       page.evaluate(`new Promise((resolve) => {
@@ -522,9 +530,9 @@ describePage("Conversations", [talker], (at) => {
       .toEqual(["hello", ...conversations.map(({ title }) => title)].toSorted());
     await expect.poll(() => page.locator(".notices").count()).toBe(0);
     await reload();
-    await expect.poll(async () => (await stored()).length).toBe(3001);
-    await page.getByLabel("Search conversations").fill("question 2999");
-    await expect.poll(() => titles(page)).toEqual(["imported 2999"]);
+    await expect.poll(async () => (await stored()).length).toBe(count + 1);
+    await page.getByLabel("Search conversations").fill(`question ${count - 1}`);
+    await expect.poll(() => titles(page)).toEqual([`imported ${count - 1}`]);
   });
 
   test("text of a file is shown as text, and an image from elsewhere is a link", async () => {
@@ -557,17 +565,17 @@ describePage("Conversations", [talker], (at) => {
       };
     `);
     const begun = performance.now();
-    await page.getByLabel("Your message", { exact: true }).fill("long 100000");
+    await page.getByLabel("Your message", { exact: true }).fill(`long ${20_000 * pageSize}`);
     await page.keyboard.press("Enter");
     await answered(page, 1);
     const seconds = (performance.now() - begun) / 1000;
     // At its beginning, at its end, and at most once a second between them.
     expect(await page.evaluate("writes")).toBeLessThanOrEqual(seconds + 2);
-    await expect.poll(async () => (await storedAnswers(page))[0]?.text).toContain("w99999 ");
+    await expect.poll(async () => (await storedAnswers(page))[0]?.text).toContain(`w${20_000 * pageSize - 1} `);
   });
-});
+}
 
-describePage("Conversations that cannot be kept", [talker], (at) => {
+function notKept(at: PageUnderTest): void {
   test("without IndexedDB, conversations last as long as the page, which says so", async () => {
     const { page, wrong, close } = await at.open();
     await page.addInitScript("Object.defineProperty(globalThis, 'indexedDB', { value: undefined })");
@@ -632,9 +640,9 @@ describePage("Conversations that cannot be kept", [talker], (at) => {
     expect(wrong).toEqual([]);
     await close();
   });
-});
+}
 
-describePage("Conversations for everybody", [talker], (at) => {
+function forEverybody(at: PageUnderTest): void {
   test.each(looks)("axe finds nothing: %s", async (_, options) => {
     const { page, wrong, close } = await at.open("play", options);
     const narrow = options.viewport.width < 1200;
@@ -693,4 +701,4 @@ describePage("Conversations for everybody", [talker], (at) => {
     expect(wrong).toEqual([]);
     await close();
   });
-});
+}

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Locator, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
-import { describePage, looks, talker } from "../support/describe-page.ts";
+import { describePage, looks, pageSize, talker } from "../support/describe-page.ts";
 import { ask, expectAccessible, expectFits } from "../support/open-page.ts";
 import { chat } from "../support/transports.ts";
 import { event, role, startScripted } from "../upstream/scripted-server.ts";
@@ -359,7 +359,8 @@ describePage("Inspect", threeModels, (at) => {
     await page.getByLabel("What was found").selectOption("");
     await page.getByLabel("Model of the requests").selectOption("programmed");
     await rows(page).filter({ hasText: "programmed" }).first().click();
-    for (const name of ["Prompt", "Request", "Events"]) {
+    // The other texts have no colours, and fit as the prompt does.
+    for (const name of narrow ? ["Prompt"] : ["Prompt", "Request", "Events"]) {
       await page.getByRole("tab", { name }).click();
       await page.locator(".tab-panel pre").first().waitFor();
       await expectAccessible(page, name);
@@ -393,12 +394,15 @@ describePage("Inspect", threeModels, (at) => {
     await close();
   });
 
-  test("thousands of requests, and an answer of thousands of frames, leave the tab alive", async () => {
-    for (let round = 0; round < 60; round++)
+  test("many requests, and an answer of many frames, leave the tab alive", async () => {
+    for (let round = 0; round < 12 * pageSize; round++)
       await Promise.all(Array.from({ length: 50 }, async () => (await fetch(`${at.server.url}/v1/nowhere`)).text()));
-    await asked("talker", "long 30000");
+    await asked("talker", `long ${6000 * pageSize}`);
     const { page, wrong, close } = await at.open("inspect");
-    await page.getByText(/^3,0\d\d requests$/).waitFor();
+    const count = page.getByText(/^[\d,]+ requests$/);
+    await expect
+      .poll(async () => Number((await count.textContent())?.replaceAll(/\D/g, "")))
+      .toBeGreaterThan(600 * pageSize);
     // Only rows in sight are there.
     await expect.poll(() => rows(page).count()).toBeLessThan(80);
     const list = page.getByRole("tree");
