@@ -48,12 +48,12 @@ describe.each(["lean", "exact"])("a request for a web search, wire %s", (wire) =
     expect(engine.requests).toHaveLength(0);
   });
 
-  test("beside other tools is left out with a warning, and the model answers", async () => {
+  test("beside other tools fails if the model calls it, as a warning says", async () => {
     const { data, response } = await client.messages.create({ ...asked, tools: [search, custom] }).withResponse();
     expect(data.content).toMatchObject([{ type: "text", text: "I have found three pages." }]);
     expect(response.headers.get("x-truewire-warning")).toContain(
-      "there is no server here that runs web_search_20250305",
+      "nothing here runs web_search; its calls fail as unavailable",
     );
-    expect(engine.requests.at(-1)?.tools).toMatchObject([{ name: "read" }]);
+    expect(engine.requests.at(-1)?.tools).toMatchObject([{ name: "read" }, { name: "web_search" }]);
   });
 });

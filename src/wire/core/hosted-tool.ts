@@ -253,6 +253,12 @@ export type HostedFailureCode =
   | "timeout"
   | "protocol-error";
 
+/** A warning for a request with a tool that the server does not run. */
+export function notRun({ kind, type, path }: HostedTool): string {
+  const isOffered = kind !== "other" && kind !== "image_generation";
+  return `${path}: nothing here runs ${type}; ${isOffered ? "its calls fail as unavailable" : "it is left out"}`;
+}
+
 /**
  * Returns the name by which the model knows a function. A conversation contains only this name, so it depends on nothing else in the
  * request.

@@ -8,6 +8,7 @@ import { chatLogprobs } from "../logprobs.ts";
 import { promptMembers } from "../prompt-report.ts";
 import { orderedMembers } from "../members.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
+import { chatAnnotation } from "./annotations.ts";
 import { chatForms, finishReason, reasoningFields, shownDetails, showsLogprobsKey } from "./form.ts";
 import type { ChatForm } from "./form.ts";
 import type { Details } from "./reasoning-details.ts";
@@ -75,7 +76,7 @@ function message(choice: GeneratedChoice, generation: Generation, context: Choic
     ...callsOf(choice, context),
     refusal: choice.refusal ?? choiceForm.refusal,
     audio,
-    annotations: annotations ?? (choiceForm.annotations ? [] : undefined),
+    annotations: annotations ?? ownAnnotations(choice) ?? (choiceForm.annotations ? [] : undefined),
   };
   const details = reasoningDetails(choice, context, form);
   return Object.assign(
@@ -83,6 +84,18 @@ function message(choice: GeneratedChoice, generation: Generation, context: Choic
     details.length > 0 && { reasoning_details: details as JsonValue },
     extras,
   );
+}
+
+/** The citations of a choice, whose texts are one text here. */
+function ownAnnotations({ parts }: GeneratedChoice): JsonValue | undefined {
+  const annotations: JsonValue[] = [];
+  let before = 0;
+  for (const part of parts) {
+    if (part.type !== "text") continue;
+    for (const annotation of part.annotations) annotations.push(...chatAnnotation(annotation, before));
+    before += part.text.length;
+  }
+  return annotations.length > 0 ? annotations : undefined;
 }
 
 /** The states of a choice's reasoning, in order. */

@@ -1,4 +1,5 @@
 import type {
+  Annotation,
   ChoiceEvent,
   ExtraEvent,
   FinishEvent,
@@ -24,6 +25,7 @@ import { chatLogprobsText } from "../logprobs.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { isMember, progressText, promptMembers } from "../prompt-report.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
+import { chatAnnotation } from "./annotations.ts";
 import {
   type ChatChoiceForm,
   type ChatForm,
@@ -56,6 +58,9 @@ interface ChoiceState {
   details: number;
   /** Ids of tokens, sent with the next chunk after the first one. */
   tokens: number[];
+  /** The length of the text so far, and before its open part. */
+  characters: number;
+  partStart: number;
   /** Members for the next chunk, as `memberText`. */
   extras: string;
   /** Templates for the chunks of text, and of the arguments of the open call; `null` while a chunk needs more than that. */
@@ -151,6 +156,7 @@ export class ChatStreamWriter implements StreamWriter {
       case "finish":
         return this.#finish(state, event);
       case "part-start":
+        state.partStart = state.characters;
         state.reasoning = event.kind === "reasoning" ? { text: "", id: event.id } : noReasoning();
         return "";
       case "part-end":
@@ -158,8 +164,11 @@ export class ChatStreamWriter implements StreamWriter {
       case "tool-call-end":
         return this.#callEnd(state, event);
       case "annotation":
-      case "hosted-functions":
+        return this.#annotation(state, event.annotation);
       case "hosted-call-start":
+        state.partStart = state.characters;
+        return "";
+      case "hosted-functions":
       case "hosted-call-delta":
       case "hosted-call-end":
       case "hosted-result":
@@ -182,6 +191,8 @@ export class ChatStreamWriter implements StreamWriter {
       reasoning: noReasoning(),
       details: 0,
       tokens: [],
+      characters: 0,
+      partStart: 0,
       extras: "",
       textTemplate: null,
       callTemplate: null,
@@ -232,6 +243,7 @@ export class ChatStreamWriter implements StreamWriter {
 
   #text(state: ChoiceState, { text, logprobs }: TextDeltaEvent): string {
     if (state.reasoning.text !== "") state.reasoning = noReasoning();
+    state.characters += text.length;
     if (logprobs !== undefined || state.heldLogprobs.length > 0) return this.#textAndLogprobs(state, text, logprobs);
     if (text === "") return "";
     const template = this.#extras === "" ? state.textTemplate : null;
@@ -354,6 +366,12 @@ export class ChatStreamWriter implements StreamWriter {
       state.extras += memberText([["stop_str", stop]]);
     const shown = finishReason(reason, this.#context.requested, state.form);
     return chunks + this.#chunk(state, "{}", "null", `"${shown}"`);
+  }
+
+  #annotation(state: ChoiceState, annotation: Annotation): string {
+    const written = chatAnnotation(annotation, state.partStart);
+    if (written.length === 0) return "";
+    return this.#role(state, "text") + this.#chunk(state, `{"annotations":${JSON.stringify(written)}}`);
   }
 
   #extra(event: ExtraEvent): string {

@@ -9,7 +9,7 @@ import { withMark } from "../request/cache-mark.ts";
 import { unknownType } from "../request/check-schema.ts";
 import { refuseOrWarn } from "../request/vendor-rules.ts";
 import { readClientTool } from "./client-tools.ts";
-import { modelName } from "../../core/hosted-tool.ts";
+import { modelName, notRun } from "../../core/hosted-tool.ts";
 import type { HostedTool } from "../../core/hosted-tool.ts";
 import { readHostedTools } from "./hosted-tools.ts";
 import { refusal } from "./request-issue.ts";
@@ -75,7 +75,7 @@ export function* readMessageTools(body: MessageRequest, options: Options): Steps
   const hostedNames = new Map<string, string>();
   for (const tool of options.forwards ? [] : hostedTools) {
     if (options.runs?.(tool) === true) hostedNames.set(tool.name, modelName({ ...tool, tool: tool.name }));
-    else options.warnings.push(`${tool.path}: nothing here runs ${tool.type}`);
+    else options.warnings.push(notRun(tool));
   }
   const toolChoice = choiceOf(body, new Set(tools.keys()), hostedNames, options);
   const deferred = new Set(listed.flatMap(({ tool }) => (tool.defer_loading === true ? [tool.name] : [])));

@@ -31,6 +31,8 @@ export interface RequestDraft {
   readonly standsFor: string | undefined;
   /** Opens what this server has sealed for the client. */
   readonly turnSeal: TurnSeal;
+  /** See `ReadOptions`. */
+  readonly runs: ReadOptions["runs"];
   /** What such values contain; absent: there are none. */
   sealed?: SealedValues;
   /** The request so far; `sharedMembers` completes it. */
@@ -87,7 +89,7 @@ export type NamedChoice =
 
 export function emptyDraft(
   endpoint: string,
-  { profile = lean, forwards = false, turnSeal = openSeal, standsFor }: ReadOptions = {},
+  { profile = lean, forwards = false, turnSeal = openSeal, standsFor, runs }: ReadOptions = {},
 ): RequestDraft {
   const sampling: Sampling = {};
   const limits: AnswerLimits = {};
@@ -99,6 +101,7 @@ export function emptyDraft(
     forwards,
     standsFor,
     turnSeal,
+    runs,
     request: { id: "", model: "", sampling, limits, wantsUsage: false, stream: false, extra },
     asked: {
       stream: false,

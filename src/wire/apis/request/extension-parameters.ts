@@ -1,8 +1,20 @@
 import * as z from "zod";
+import type { HostedTool } from "../../core/hosted-tool.ts";
+import { given } from "../../core/json.ts";
 import type { RequestDraft } from "./draft.ts";
 import { extensionParameter, ownParameter, refusedParameter, type RequestParameter, setMember } from "./parameter.ts";
 import { arrayTooLong, checkTotalLength, invalidType, unsupportedParameter, unsupportedValue } from "./refusals.ts";
 import { anyObject, decimalShape, integerShape, list, stringOrStrings, strings } from "./shapes.ts";
+
+const place = z.string().nullish();
+
+/** Source: OpenAI's OpenAPI document, `CreateChatCompletionRequest`. */
+const webSearchOptions = z.looseObject({
+  search_context_size: z.enum(["low", "medium", "high"]).nullish(),
+  user_location: z
+    .object({ approximate: z.object({ city: place, country: place, region: place, timezone: place }).nullish() })
+    .nullish(),
+});
 
 /** llama.cpp searches every token of the vocabulary for each of them before the answer begins (`llama_sampler_init_dry`). */
 const maxBreakers = 32;
@@ -331,7 +343,29 @@ export const refusedParameters: readonly RequestParameter[] = [
     },
   ),
   refuseAlways("audio", "Audio output is not supported."),
-  refuseAlways("web_search_options", "Web search is not supported."),
+  refusedParameter(
+    "web_search_options",
+    "openai",
+    {
+      endpoints: ["chat"],
+      note: "Not refused if this server runs web searches: it then offers the model one (docs/hosted-tools.md).",
+      shape: webSearchOptions,
+    },
+    ({ search_context_size: contextSize, user_location: location }, draft) => {
+      const userLocation = location?.approximate && given(location.approximate);
+      const path = "web_search_options";
+      const tool: HostedTool = {
+        type: path,
+        kind: "web_search",
+        name: "web_search",
+        options: given({ contextSize, userLocation }),
+        path,
+        declaration: {},
+      };
+      if (draft.runs?.(tool) !== true) throw unsupportedParameter(path);
+      draft.request.hostedTools = [tool];
+    },
+  ),
   refuseAlways("moderation", "Moderation is not supported."),
 ];
 

@@ -372,7 +372,7 @@ describe("tools", () => {
     const late = { type: "function", name: "late", defer_loading: true };
     const { request, warnings } = read({ tools: [{ type: "tool_search" }, late] });
     expect(request.tools).toMatchObject([{ name: "late" }]);
-    expect(warnings).toEqual(['tools: nothing here runs a tool of type "tool_search"']);
+    expect(warnings).toEqual(["tools[0]: nothing here runs tool_search; it is left out"]);
   });
 
   test("tools that an item brings can be called", () => {
@@ -396,7 +396,7 @@ describe("tools", () => {
         declaration: { type: "web_search" },
       },
     ]);
-    expect(warnings).toEqual(['tools: nothing here runs a tool of type "web_search"']);
+    expect(warnings).toEqual(["tools[0]: nothing here runs web_search; its calls fail as unavailable"]);
     expect(refusal({ tools, tool_choice: { type: "web_search" } })).toMatchObject({
       param: "tool_choice",
       status: 400,

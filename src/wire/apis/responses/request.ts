@@ -1,5 +1,6 @@
 import { estimateTokens } from "../../core/estimate-tokens.ts";
 import { invalidRequest } from "../../core/failure.ts";
+import { notRun } from "../../core/hosted-tool.ts";
 import { isObject } from "../../core/json.ts";
 import { isLong } from "../../core/json-chunks.ts";
 import type { Tool } from "../../core/message.ts";
@@ -75,8 +76,7 @@ export function* responsesRequestInSteps(
   }
   const declared = yield* readResponseTools(draft.toolList ?? [], { strict, forwards, runs: options.runs }, found);
   const { tools, hosted, runnable, asyncTools, grouped, searches, clientTools } = declared;
-  for (const tool of hosted)
-    if (!runnable.includes(tool)) warnings.push(`tools: nothing here runs a tool of type ${JSON.stringify(tool.type)}`);
+  for (const tool of hosted) if (!runnable.includes(tool)) warnings.push(notRun(tool));
   const choice = draft.choice === undefined ? undefined : readToolChoice(draft.choice, declared, forwards);
   const { includeObfuscation } = completeRequestedAnswer(draft);
   const echo = echoOf(draft, declared);
