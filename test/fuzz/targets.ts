@@ -1,5 +1,5 @@
 import { crc32, deflateSync } from "node:zlib";
-import { MultipartParseError, MultipartParser } from "@remix-run/multipart-parser";
+import { MultipartParser } from "@remix-run/multipart-parser";
 import { checkGrammar, invalidRequestOf } from "../../src/engines/llama/preparing/constraint-request.ts";
 import { parseGgufHeader } from "../../src/engines/llama/file/gguf-metadata.ts";
 import { larkToGbnf } from "../../src/text/formats/grammar/lark-to-expression.ts";
@@ -15,6 +15,7 @@ import { imageSize, jpegScans } from "../../src/wire/core/image-size.ts";
 import type { JsonSchema } from "../../src/wire/core/message.ts";
 import { runSync } from "../../src/wire/core/steps.ts";
 import { IncrementalJson } from "../../src/serve/server/incremental-json.ts";
+import { readParts } from "../../src/serve/server/read-form.ts";
 import { maxZstdSize } from "../../src/serve/server/zstd-size.ts";
 
 /** What reads bytes of strangers. */
@@ -207,23 +208,16 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
     ],
     words: ["--b", "\r\n\r\n", "--b--", "Content-Disposition:", 'name="', "filename*=UTF-8''", "Content-Type:"],
     run(input) {
-      const parts = (pieces: readonly Uint8Array[]): unknown => {
-        const limits = { maxHeaderSize: 4096, maxFileSize: 1e6, maxParts: 100, maxTotalSize: 1e6 };
-        const parser = new MultipartParser("b", limits);
-        const read: unknown[] = [];
-        try {
-          for (const piece of pieces)
-            for (const { name, filename, text } of parser.write(piece)) read.push([name, filename, text]);
-          parser.finish();
-        } catch (error) {
-          // A name that is not UTF-8 is refused, as everything that the parser throws.
-          if (error instanceof MultipartParseError || error instanceof TypeError) return "refused";
-          throw error;
-        }
-        return read;
+      const limits = { maxHeaderSize: 4096, maxFileSize: 1e6, maxParts: 100, maxTotalSize: 1e6 };
+      const read = (size: number): unknown => {
+        const members = new Map<string, unknown>();
+        return valueOf(() => {
+          runSync(readParts(input, new MultipartParser("b", limits), members, size));
+          return [...members];
+        });
       };
-      const half = input.length >> 1;
-      same("a form and its halves", parts([input]), parts([input.subarray(0, half), input.subarray(half)]));
+      const whole = read(input.length);
+      for (const size of [1, 7, 64]) same(`a form and its steps of ${size} bytes`, whole, read(size));
     },
   },
   image: {

@@ -50,16 +50,34 @@ export async function readFormBody(reply: Reply, service: Service): Promise<{ re
   return form;
 }
 
-function* readParts(bytes: Uint8Array, parser: MultipartParser, members: Map<string, unknown>): Steps<void> {
+/**
+ * Reads the parts of a form into `members`, in steps of `size` bytes. What follows the last boundary is ignored (RFC 2046, section 5.1.1), which
+ * the parser does only where it comes together with that boundary. Throws `FailureError` 400 for a malformed form.
+ */
+export function* readParts(
+  bytes: Uint8Array,
+  parser: MultipartParser,
+  members: Map<string, unknown>,
+  size: number = stepBytes,
+): Steps<void> {
   try {
-    for (let at = 0; at < bytes.length; at += stepBytes) {
-      for (const part of parser.write(bytes.subarray(at, at + stepBytes))) yield* readPart(part, members);
+    for (let at = 0; at < bytes.length && !isFinished(parser); at += size) {
+      for (const part of parser.write(bytes.subarray(at, at + size))) yield* readPart(part, members);
       yield;
     }
     parser.finish();
   } catch (cause) {
     if (cause instanceof FailureError) throw cause;
     throw malformed(cause instanceof Error ? cause.message : "it has another form", cause);
+  }
+}
+
+function isFinished(parser: MultipartParser): boolean {
+  try {
+    parser.finish();
+    return true;
+  } catch {
+    return false;
   }
 }
 
