@@ -69,6 +69,10 @@ describe("the packed tarball", () => {
     const listed = new Set(bill.components.map(({ name, version }) => `${name}@${version}`));
     for (const { hashes, licenses } of bill.components)
       expect([hashes.length, licenses.length].every((count) => count > 0)).toBe(true);
+    // Whoever ships Truewire owes their texts, and nothing else.
+    const licences = new Set(bill.components.flatMap(({ licenses }) => licenses.map((one) => JSON.stringify(one))));
+    const known = /^\{"(?:expression":"\(?|license":\{"id":")(0BSD|Apache-2\.0|BSD-[23]-Clause|ISC|MIT|PSF-2\.0)\b/;
+    expect([...licences].filter((one) => !known.test(one))).toEqual([]);
     const lock = JSON.parse(await readFile(join(folder, "node_modules/.package-lock.json"), "utf8")) as {
       packages: Readonly<Record<string, { version: string }>>;
     };
