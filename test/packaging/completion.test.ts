@@ -11,7 +11,8 @@ const questions: Readonly<Record<string, (script: string, line: string) => strin
     `source ${script}; COMP_WORDS=(${line}); COMP_CWORD=$(( \${#COMP_WORDS[@]} - 1 )); _truewire; printf '%s\\n' "\${COMPREPLY[@]}"`,
   // Without a terminal, the functions that show what was found print it.
   zsh: (script, line) =>
-    `compdef() { : }; _files() { : }; _describe() { local list="\${@[-1]}"; print -l -- \${\${(PM@)list:#\${words[CURRENT]}*}%%:*}; }
+    `compdef() { : }; _files() { : }
+    _describe() { local one; for one in "\${(@P)@[-1]}"; do [[ "$one" == "\${words[CURRENT]}"* ]] && print -- "\${one%%:*}"; done }
     source ${script}; words=(${line}); CURRENT=$#words; PREFIX="\${words[CURRENT]}"; _truewire`,
   fish: (script, line) => `source ${script}; complete -C "${line}" | string split -f1 \\t`,
 };

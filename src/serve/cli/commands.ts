@@ -154,7 +154,7 @@ export function librariesCommand(program: Command): void {
     .description("list and install the builds of llama.cpp that local models use: CPU, CUDA, Vulkan, Metal");
   libraries
     .command("list", { isDefault: true })
-    .addHelpText("before", example("truewire libraries"))
+    .addHelpText("before", example("truewire libraries list"))
     .description("which builds are installed, which fit this machine, and why")
     .option("--json", "print the builds as JSON")
     .action(async (options: { readonly json?: true }) => {
