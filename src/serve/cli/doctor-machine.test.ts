@@ -51,6 +51,12 @@ test("memory, the limits of a container, and descriptors", () => {
   );
 });
 
+test("where the models of a running Truewire compute", () => {
+  expect(textOf("device-demo", { devices: { demo: "CPU: no GPU was found" } })).toBe(
+    "the model demo runs on CPU: no GPU was found",
+  );
+});
+
 test("libraries that are missing or do not load, and a GPU that they do not use", () => {
   expect(problems({ libraries: { variant: null } })).toEqual([["libraries", "truewire libraries install"]]);
   expect(textOf("libraries", { libraries: { variant: "linux-x64", failure: "GLIBC_2.38 not found" } })).toContain(

@@ -8,6 +8,7 @@ import { checkConfigFile, readConfigFile } from "../config/read-config-file.ts";
 import { systemGpu } from "../../engines/llama/libraries/drivers.ts";
 import { loadLibraries } from "../../engines/llama/libraries/load-libraries.ts";
 import type { LoadedLibraries } from "../../engines/llama/process/libraries-main.ts";
+import type { ControlledModels } from "../server/admin/model-control.ts";
 import { findServers, type FoundServer, usualPorts } from "./discovery.ts";
 import type { DoctorFinding } from "./doctor-server.ts";
 
@@ -28,6 +29,8 @@ export interface MachineFacts {
   readonly gpuOfSystem?: string;
   /** The servers on the usual ports of this machine. */
   readonly servers: readonly Pick<FoundServer, "product" | "port" | "state" | "models">[];
+  /** Where the loaded local models of the Truewires among them compute, by name. */
+  readonly devices?: Readonly<Record<string, string>>;
   /** Another program that has the default port: its header `server`, or what it does. */
   readonly otherProgram?: string;
   readonly config?: ConfigFacts;
@@ -59,6 +62,11 @@ export async function lookAtMachine(environment: Environment, budget: number): P
     listenerAt(defaultPort, timeout),
     configFacts(environment),
   ]);
+  const own = servers.filter(({ state }) => state === "truewire");
+  const devices = Object.assign({}, ...(await Promise.all(own.map(({ port }) => devicesAt(port, timeout))))) as Record<
+    string,
+    string
+  >;
   const isOther = listener !== undefined && !servers.some(({ port }) => port === defaultPort);
   const limit = process.constrainedMemory();
   const total = totalmem();
@@ -77,6 +85,7 @@ export async function lookAtMachine(environment: Environment, budget: number): P
     libraries,
     ...(gpuOfSystem !== undefined && { gpuOfSystem }),
     servers,
+    devices,
     ...(isOther && { otherProgram: listener }),
     ...(config && { config }),
     environment,
@@ -91,6 +100,7 @@ export function machineFindings(facts: MachineFacts): DoctorFinding[] {
     ...filesFinding(facts),
     librariesFinding(facts),
     gpuFinding(facts),
+    ...deviceFindings(facts),
     ...portFindings(facts),
     ...configFindings(facts),
     ...proxyFindings(facts),
@@ -162,6 +172,14 @@ function gpuFinding({ libraries: { gpu, noGpu, drivers = {} }, gpuOfSystem }: Ma
       ? "install the GPU's driver (CUDA or Vulkan), then its libraries: truewire libraries install"
       : `truewire libraries install ${backend}`;
   return { id: "gpu", status: "problem", text, cure };
+}
+
+function deviceFindings({ devices = {} }: MachineFacts): DoctorFinding[] {
+  return Object.entries(devices).map(([name, device]) => ({
+    id: `device-${name}`,
+    status: "ok",
+    text: `the model ${name} runs on ${device}`,
+  }));
 }
 
 function portFindings({ servers, otherProgram }: MachineFacts): DoctorFinding[] {
@@ -380,6 +398,17 @@ async function listenerAt(port: number, timeout: number): Promise<string | undef
   } catch (error) {
     const { code } = error as { readonly code?: string };
     return code === "ECONNREFUSED" ? undefined : "it does not answer HTTP";
+  }
+}
+
+/** Asks a Truewire on this machine where its loaded local models compute. Empty if it does not say. */
+async function devicesAt(port: number, timeout: number): Promise<Record<string, string>> {
+  try {
+    const { body } = await request(`http://127.0.0.1:${port}/admin/models`, { signal: AbortSignal.timeout(timeout) });
+    const { models = [] } = (await body.json()) as Partial<ControlledModels>;
+    return Object.fromEntries(models.flatMap(({ name, device }) => (device === undefined ? [] : [[name, device]])));
+  } catch {
+    return {};
   }
 }
 

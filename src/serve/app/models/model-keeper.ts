@@ -393,7 +393,9 @@ export class ModelKeeper {
       model.failure = undefined;
       model.pause.succeeded();
       model.progress = undefined;
-      this.#log.info({ model: model.name, bytes, ms: Math.round(performance.now() - began) }, "model loaded");
+      const [{ device } = {}] = model.engine.models();
+      const ms = Math.round(performance.now() - began);
+      this.#log.info({ model: model.name, bytes, ms, ...(device !== undefined && { device }) }, "model loaded");
       this.#run(this.#schedule.loaded(model.id));
       this.#watchIdle(model);
     } catch (error) {
