@@ -66,6 +66,13 @@ describe.each(transports)("embeddings through $name", ({ open }) => {
     const without = await open(serving(new ScriptedEngine(() => answer(["Hi"]))));
     expect((await without.fetch("/v1/embeddings", json({ model: "scripted", input: "x" }))).status).toBe(404);
     await without.close();
+    const exact = await open(serving(new ScriptedEngine(() => answer(["Hi"])), { wire: "exact" }));
+    const refused = await exact.fetch("/v1/embeddings", json({ model: "scripted", input: "x" }));
+    expect([refused.status, await refused.json()]).toMatchObject([
+      403,
+      { error: { message: "You are not allowed to generate embeddings from this model", param: null, code: null } },
+    ]);
+    await exact.close();
     const failing = await open(serving(new EmbeddingEngine()));
     expect((await failing.fetch("/v1/embeddings", json({ model: "scripted", input: "fail" }))).status).toBe(502);
     await failing.close();

@@ -131,8 +131,9 @@ function anthropicEndpoint(body: string): Exchange["endpoint"] | undefined {
   if (value.type === "message" || (value.type === "error" && "error" in value)) return "messages";
   if (Object.keys(value).join() === "input_tokens") return "message-tokens";
   if (value.type === "model") return "anthropic-model";
-  const isList = Array.isArray(value.data) && value.object === undefined && "has_more" in value;
-  return isList ? "anthropic-models" : undefined;
+  if (!Array.isArray(value.data) || value.object !== undefined || !("has_more" in value)) return undefined;
+  const [first] = value.data as readonly unknown[];
+  return isObject(first) && first["type"] !== "model" ? "other" : "anthropic-models";
 }
 
 /** A body alone has no status; one that is nothing but an error was not sent with 200. */

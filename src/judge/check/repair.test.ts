@@ -6,7 +6,7 @@ import { answerId } from "../../wire/apis/ids.ts";
 import { exact, lean } from "../../wire/apis/profile.ts";
 import type { CapturedApi } from "../../wire/apis/ordered-capture.ts";
 import { growthOf, maxGrowth } from "../../../test/support/growth.ts";
-import { judgeCapture } from "./check-capture.ts";
+import { judgeAnswer, judgeCapture } from "./check-capture.ts";
 import { knownPart } from "./known-part.ts";
 import { repairCapture } from "./repair.ts";
 import { ruleNamed } from "./rules/every-rule.ts";
@@ -429,6 +429,7 @@ test.each([
   { id: "msgbatch_1", type: "message_batch", processing_status: "ended" },
   { id: "batch_1", object: "batch", errors: null },
   { custom_id: "1", result: { type: "succeeded", message: {} } },
+  { id: "resp_1", object: "response", background: true, status: "in_progress", output: [] },
 ])("the body of an endpoint that generates nothing stays: %j", (answer) => {
   for (const capture of [JSON.stringify(answer), JSON.stringify(answer, null, 2)]) {
     for (const profile of [lean, exact])
@@ -438,6 +439,29 @@ test.each([
         end: { kind: "done" },
       });
   }
+});
+
+// A list of batches was judged as one of models, and a response that is still generated as one that ended wrongly.
+test.each([
+  {
+    data: [{ id: "msgbatch_1", type: "message_batch" }],
+    has_more: false,
+    first_id: "msgbatch_1",
+    last_id: "msgbatch_1",
+  },
+  { id: "batch_1", object: "batch", errors: null },
+  { object: "list", data: [{ object: "batch", id: "batch_1" }] },
+])("a file with the body of an endpoint that has no rules is not accused: %j", (answer) => {
+  const { findings, exchange } = judgeAnswer("file", JSON.stringify(answer), {});
+  expect(exchange.endpoint).toBe("other");
+  expect(findings.filter(({ rule }) => ruleNamed(rule).severity === "error")).toEqual([]);
+});
+
+test("a file with a response that is still generated in the background has not ended wrongly", () => {
+  const running = { id: "resp_1", object: "response", background: true, status: "in_progress", output: [] };
+  const rules = ({ findings }: ReturnType<typeof judgeCapture>): string[] => findings.map(({ rule }) => rule);
+  expect(rules(judgeCapture("file", JSON.stringify(running)))).not.toContain("responses/end");
+  expect(rules(judgeCapture("file", JSON.stringify({ ...running, background: false })))).toContain("responses/end");
 });
 
 test.each([

@@ -9,6 +9,7 @@ import {
 } from "../../wire/core/engine.ts";
 import { estimateInputs } from "../../wire/core/estimate-tokens.ts";
 import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
+import { notAllowedToEmbed } from "../../wire/apis/failures.ts";
 import { ClientGone } from "./exchange.ts";
 import type { ServedModel } from "./model-directory.ts";
 import type { ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
@@ -24,8 +25,9 @@ export const embedEndpoint: ModelEndpoint<ReadEmbeddings> = {
     return { name: read.request.model, ...read };
   },
   findsModelFirst: true,
-  check({ from: { engine } }, { name }) {
+  check({ from: { engine } }, { name }, _others, { judgesAsVendor }) {
     if (canAnswer(engine, "embed")) return;
+    if (judgesAsVendor) throw notAllowedToEmbed();
     const { failure } = invalidRequest(`The model '${name}' does not make embeddings.`, "model");
     throw new FailureError({ ...failure, status: 404 });
   },

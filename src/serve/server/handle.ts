@@ -249,7 +249,7 @@ function useModel(
   asked.model = read.name ?? model?.info.id;
   if (!model) throw modelNotServed(asked.model ?? "", directory, reply.profile, endpoint.lists);
   reply.useProfile(model.from.profile);
-  endpoint.check?.(model, read, () => directory.list().map(({ info }) => info));
+  endpoint.check?.(model, read, () => directory.list().map(({ info }) => info), reply.profile);
   asked.served = model;
   found.read = read;
   found.model = model;

@@ -55,7 +55,7 @@ export interface ModelEndpoint<Read extends NamedRequest = NamedRequest> {
   /** Reads and validates the parsed body. Throws `FailureError`. */
   read(body: unknown, options: BodyOptions, reply: Reply, service: Service): Read | Promise<Read>;
   /** Throws `FailureError` if the model cannot answer such requests. `others`: all models of the client. */
-  check?(model: ServedModel, read: Read, others: () => readonly ModelInfo[]): void;
+  check?(model: ServedModel, read: Read, others: () => readonly ModelInfo[], profile: Profile): void;
   /** The tokens to take from the client's limits; default: none. */
   cost?(read: Read, limits: UsageLimits): { readonly prompt: number; readonly reserved?: number };
   answer(read: Read, model: ServedModel, reply: Reply, service: Service): Promise<void>;

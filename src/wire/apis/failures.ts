@@ -82,7 +82,15 @@ export function modelOnlyCompletes(): FailureError {
 
 /** 403 for a model that only embeds. */
 export function notAllowedToSample(): FailureError {
-  const message = "You are not allowed to sample from this model";
+  return notAllowed("You are not allowed to sample from this model");
+}
+
+/** 403 for a model that does not embed. Source: a recording of 2025-08-07. */
+export function notAllowedToEmbed(): FailureError {
+  return notAllowed("You are not allowed to generate embeddings from this model");
+}
+
+function notAllowed(message: string): FailureError {
   return new FailureError({ message, status: 403, kind: "permission", param: null, code: null });
 }
 

@@ -40,13 +40,15 @@ const generated: ReadonlySet<unknown> = new Set([
 
 /**
  * Whether a capture is the body of an endpoint that generates nothing, and no error: models, embeddings, counts of tokens, batches and
- * their results, compaction, stored items, deletions, Ollama's lists.
+ * their results, compaction, stored items, deletions, the state of a response in the background, Ollama's lists.
  */
 export function isOfOtherEndpoint(capture: string): boolean {
   if (/^\s*\{\s*"custom_id"/.test(capture)) return true;
   const body = isBody(capture) ? parsed(capture) : undefined;
   if (!body || "choices" in body || "error" in body) return false;
-  const { object, type, data, models, embedding, embeddings } = body;
+  const { object, type, data, models, embedding, embeddings, background, status } = body;
+  // A response in the background that is still generated has not failed.
+  if (object === "response" && background === true && (status === "queued" || status === "in_progress")) return true;
   if (typeof object === "string" && !generated.has(object)) return true;
   if (type === "model" || type === "completion") return true;
   if (typeof type === "string" && type.startsWith("message_batch")) return true;

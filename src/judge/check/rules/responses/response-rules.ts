@@ -97,7 +97,10 @@ const responseRules: readonly ResponseRule[] = responseRuleList([
     // A background response is shown in its current state.
     shown: ({ exchange: { request }, response }) =>
       request.body?.background !== true &&
-      !(request.method === "GET" && (response.status === "queued" || response.status === "in_progress")),
+      !(
+        (request.method === "GET" || response.background === true) &&
+        (response.status === "queued" || response.status === "in_progress")
+      ),
     *judge(view) {
       const { status, error, incomplete_details: details } = view.response;
       if (status !== "completed" && status !== "incomplete" && status !== "failed" && status !== "cancelled")
