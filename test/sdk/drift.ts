@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -18,8 +18,8 @@ import { kindOf, treatmentOf } from "./treatment.ts";
 // Installs the newest version of each SDK, and of each package of a client, from the registry into a temporary folder, and compares it with an
 // older version: that of the arguments, else the newest that package.json pins. Shows what their changelogs say. Of an SDK: one table per object
 // with the type and the doc comment of each new member, and one of the new endpoints, headers, betas, models and errors. Of a client: the new
-// words in its code that may be on the wire. Exit code 1 if something new is neither described in `src/wire/apis/` nor known in `src/`, nor listed
-// in `test/sdk/gaps.ts` or `test/sdk/name-reasons.ts`.
+// words in its code that may be on the wire. Of the packages of `npm run interop`: their newest versions. Exit code 1 if something new is
+// neither described in `src/wire/apis/` nor known in `src/`, nor listed in `test/sdk/gaps.ts` or `test/sdk/name-reasons.ts`.
 const folder = mkdtempSync(join(tmpdir(), "truewire-drift-"));
 /** The packages of clients that package.json pins, without the SDKs. */
 const clients = [
@@ -68,6 +68,7 @@ try {
     for (const line of changesSince(versionIn(before), newest)) console.log(line);
     reportWords(newest, before);
   }
+  reportInterop();
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
@@ -136,6 +137,29 @@ function reportWords(newest: string, before: string): void {
     if (file === undefined) unknown++;
     console.log(`| \`${word}\` | \`${cell(line)}\` | ${file === undefined ? "**unknown**" : `in ${file}`} |`);
   }
+}
+
+/** Prints a table of the packages that `npm run interop` pins. Their versions are compared, not what is in them. */
+function reportInterop(): void {
+  const list = readFileSync("interop/clients/list.ts", "utf8");
+  const pins = new Map(
+    Array.from(
+      list.matchAll(/"((@?[a-z][\w./-]*)(?:\[[\w,]+\])?(?:==|@)(\d[\w.]*))"/g),
+      ([, pin = "", name = "", version = ""]) => [name, { version, newest: newestOf(name, pin.includes("==")) }],
+    ),
+  );
+  console.log("\n## Packages of npm run interop\n\n| package | newest | tested there |\n| --- | --- | --- |");
+  for (const [name, { version, newest }] of pins) console.log(`| ${name} | ${newest} | ${version} |`);
+}
+
+/** The newest version of a package in the registry of Python or of Node.js; "–" if the registry does not say. */
+function newestOf(name: string, isPython: boolean): string {
+  const [command, ...args] = isPython
+    ? ["python3", "-m", "pip", "index", "versions", name]
+    : ["npm", "view", name, "version"];
+  const { stdout } = spawnSync(command ?? "", args, { encoding: "utf8" });
+  const found = isPython ? /\(([^)]+)\)/.exec(stdout ?? "")?.[1] : stdout?.trim();
+  return found || "–";
 }
 
 /** A text for a cell of a table. */
