@@ -32,10 +32,9 @@ const places: Readonly<Record<Kind, readonly string[]>> = {
 /** It writes every member of a request for the model's process, and reads none. */
 const copies = "src/engines/llama/request-text.ts";
 /** What the server does for every kind of engine. */
-const forAll = "src/serve/server/run-generation.ts";
+const forAll = "src/serve/server/source.ts";
 
-const hosted =
-  "no engine runs hosted tools: the API's reader warns, and an upstream of that API gets the client's own request";
+const hosted = "the tool loop runs hosted tools and counts their calls (src/serve/server/hosted/)";
 const shown = "the API's writer decides how reasoning is shown";
 const noPlace = "the API has no member for it (docs/messages.md, Upstreams)";
 const ofTemplates = "the upstream renders the template, and its API cannot say how";
@@ -53,6 +52,7 @@ const elsewhere =
 
 const everyUpstream = {
   "GenerationRequest.hostedTools": hosted,
+  "AnswerLimits.maxToolCalls": hosted,
   "Sampling.adapters.id": writtenWhole,
   "Sampling.adapters.scale": writtenWhole,
 };
@@ -72,6 +72,7 @@ const ignored: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
   local: {
     "GenerationRequest.model": "a local engine has one model",
     "GenerationRequest.hostedTools": hosted,
+    "AnswerLimits.maxToolCalls": hosted,
     "GenerationRequest.verbosity": "local models are not trained for it (docs/parameters.md)",
     "GenerationRequest.wantsUsage": ofServer,
     "GenerationRequest.wantsTimings": "timings always go to the writers, which show them where they are asked for",
@@ -87,6 +88,7 @@ const ignored: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
   program: {
     ...reasons(ofUpstreams, sealedMembers),
     "GenerationRequest.hostedTools": hosted,
+    "AnswerLimits.maxToolCalls": hosted,
     "Passthrough.headers": ofUpstreams,
     "ReasoningOptions.show": shown,
     "Sampling.adapters.id": writtenWhole,

@@ -304,7 +304,7 @@ const refusedSampling = `Profile \`exact\` refuses it with \`anthropic-version: 
 export const messageRequest = z.object({
   model: honoured("", z.string().min(1)),
   messages: honoured(
-    "Text, images, documents (local models read text documents only), thinking with its signature, calls and their results with `is_error`, and `system` messages anywhere, which may add and remove tools (`tool_addition`, `tool_removal`), set `output_config.effort`, and end with the turn (`clear_at`). The model continues an assistant message at the end. Blocks of Anthropic's own servers are left out of the prompt. In profile `exact`, images are PNG, JPEG, GIF or WebP as their `media_type` says, of up to 10 MB in base64, `clear_at` and a `tool_addition` with a `tool_definition` require their betas; with `anthropic-version: 2026-10-21`, documents of the assistant and citations in the user's texts are refused.",
+    "Text, images, documents (local models read text documents only), thinking with its signature, calls and their results with `is_error`, and `system` messages anywhere, which may add and remove tools (`tool_addition`, `tool_removal`), set `output_config.effort`, and end with the turn (`clear_at`). The model continues an assistant message at the end. Calls of hosted tools and their results are part of the prompt (docs/hosted-tools.md); other blocks of Anthropic's own servers are left out. In profile `exact`, images are PNG, JPEG, GIF or WebP as their `media_type` says, of up to 10 MB in base64, `clear_at` and a `tool_addition` with a `tool_definition` require their betas; with `anthropic-version: 2026-10-21`, documents of the assistant and citations in the user's texts are refused.",
     list(messageParam, { most: maxMessages }),
   ),
   max_tokens: honoured(
@@ -333,7 +333,7 @@ export const messageRequest = z.object({
     strings(1000).optional(),
   ),
   tools: honoured(
-    "With `strict` and `defer_loading` (the prompt contains the tool only after a `tool_reference` in a result names it). Tools of Anthropic's own servers (`web_search_…`, `mcp_toolset`) are left out; a request with a web search alone, as Claude Code's WebSearch, is answered with `web_search_tool_result_error` (`unavailable`). Tools of Anthropic that the client runs (`bash_…`, `text_editor_…`, `memory_…`, `computer_…`) are given to other models as functions. Those whose schemas only Anthropic's models know (`computer_toolset_…`, `browser_toolset_…`) are refused.",
+    "With `strict` and `defer_loading` (the prompt contains the tool only after a `tool_reference` in a result names it). Tools of Anthropic's own servers (`web_search_…`, `mcp_toolset`) run here if they are configured (docs/hosted-tools.md), and fail as `unavailable` otherwise; a request with a web search alone, as Claude Code's WebSearch, is then answered with `web_search_tool_result_error` without asking the model. Tools of Anthropic that the client runs (`bash_…`, `text_editor_…`, `memory_…`, `computer_…`) are given to other models as functions. Those whose schemas only Anthropic's models know (`computer_toolset_…`, `browser_toolset_…`) are refused.",
     list(tool, { most: maxTools }).optional(),
   ),
   tool_choice: honoured("`auto`, `any`, `tool`, `none`, with `disable_parallel_tool_use`.", toolChoice.optional()),
@@ -367,7 +367,7 @@ export const messageRequest = z.object({
       .refine((geo) => ["global", "us"].includes(geo))
       .nullish(),
   ),
-  mcp_servers: accepted("Ignored: this server does not connect to MCP servers."),
+  mcp_servers: accepted("Servers that the configuration has (docs/hosted-tools.md); others are refused."),
   speed: accepted(
     "Ignored: there is one speed. `usage` has no `speed`, as in every recorded answer of Anthropic.",
     z.enum(["standard", "fast"]).nullish(),
