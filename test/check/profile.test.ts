@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { judgeCapture } from "../../src/judge/check/check-capture.ts";
-import { everyRule } from "../../src/judge/check/rules/every-rule.ts";
+import { everyRule, isOfProfile } from "../../src/judge/check/rules/every-rule.ts";
 import { judge } from "../../src/judge/check/rules/judge.ts";
 import { logprobExchange } from "./legal/logprobs.ts";
 import { exchangeOfRecording, hasRecordings, readRecordings } from "../support/recordings.ts";
@@ -115,7 +115,7 @@ describe("truewire check --file … --profile", () => {
     expect(free.code).toBe(0);
     const { rules } = JSON.parse(free.stdout) as { rules: { id: string }[] };
     expect(rules.filter(({ id }) => id.startsWith("profile/"))).toEqual([]);
-    expect(rules.length).toBe(everyRule.filter(({ judges }) => judges !== "profile").length);
+    expect(rules.length).toBe(everyRule.filter((rule) => !isOfProfile(rule)).length);
   });
 
   test("a profile that does not exist cannot be demanded", async () => {

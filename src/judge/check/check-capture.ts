@@ -18,9 +18,8 @@ import { isObject } from "../../wire/core/json.ts";
  * const body = `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`;
  * for (const { rule, found, start, end } of judgeCapture("capture.sse", body).findings)
  *   console.log(rule, "|", found, "|", body.slice(start, end));
- * // → stream/created | created is "today" | "created"
  * // → finish/present | choice 0 has no finish reason |
- * // → spec/chunk | created must be number | "created"
+ * // → stream/created | created is "today", must be number | "created"
  */
 export function judgeCapture(
   name: string,

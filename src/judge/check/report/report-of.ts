@@ -1,5 +1,5 @@
 import { isObject } from "../../../wire/core/json.ts";
-import { everyRule, ruleNamed } from "../rules/every-rule.ts";
+import { everyRule, isOfProfile, ruleNamed } from "../rules/every-rule.ts";
 import { formOf } from "../rules/form.ts";
 import { capturedApis } from "../../../wire/apis/ordered-capture.ts";
 import { lean } from "../../../wire/apis/profile.ts";
@@ -30,7 +30,7 @@ export function reportOf(subject: string, judgements: readonly Judgement[], fact
       list.push({ ...evidenceOf(judgement, finding), ...rightOf(finding) });
     }
   }
-  const applying = everyRule.filter(({ judges }) => judges !== "profile" || profile !== undefined);
+  const applying = everyRule.filter((rule) => profile !== undefined || !isOfProfile(rule));
   const outcomes = applying.map((rule): RuleOutcome => {
     const { id, severity, concern, says, source, breaks } = rule;
     const found = evidence.get(id) ?? [];

@@ -1,7 +1,7 @@
 import type { Exchange } from "../rules/exchange.ts";
 import type { Form } from "../rules/form.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
-import type { Concern, Finding, RuleFacts, Severity } from "../rules/rule.ts";
+import type { Concern, Finding, Rule, Severity } from "../rules/rule.ts";
 
 /** One thing that was judged: a probe, a live scenario, or a capture. */
 export interface Judgement {
@@ -30,7 +30,7 @@ export interface Report {
   readonly counts: Readonly<Record<Severity | "passed" | "not shown", number>>;
 }
 
-export interface RuleOutcome extends RuleFacts {
+export interface RuleOutcome extends Rule {
   readonly status: "broken" | "passed" | "not shown";
   /** Where it is broken; one entry a place. */
   readonly evidence: readonly Evidence[];

@@ -1,41 +1,14 @@
-import { bodyRules, profileRules } from "./judge.ts";
-import { expectationRules } from "./group/expectation.ts";
-import { diagnosisRules } from "./group/diagnosed.ts";
-import type { GroupRule } from "./group/group-rule.ts";
-import { laneRules } from "./group/lanes.ts";
-import { liveRules } from "./group/live.ts";
-import { sameRules } from "./group/same.ts";
-import { storedRules } from "./group/stored.ts";
-import { messageRules } from "./messages/message-rules.ts";
-import type { MessageRule } from "./messages/message-view.ts";
-import { type OllamaRule, ollamaRules } from "./ollama/ollama-rules.ts";
-import type { ProfileRule } from "./profile/profile-rule.ts";
-import { everyResponseRule } from "./responses/response-rules.ts";
-import type { ResponseRule } from "./responses/response-view.ts";
+import { readTexts } from "./read-texts.ts";
 import type { Rule } from "./rule.ts";
-import { streamRules } from "./stream/stream-rules.ts";
-import { textRules, type TextRule } from "./text-rules.ts";
+import { chatTexts } from "./texts/chat.ts";
+import { messagesTexts } from "./texts/messages.ts";
+import { othersTexts } from "./texts/others.ts";
+import { responsesTexts } from "./texts/responses.ts";
 
-export type EveryRule = Rule | TextRule | MessageRule | ResponseRule | OllamaRule | ProfileRule | GroupRule;
+/** All rules: about one exchange, by API; about a requested profile; about several exchanges. */
+export const everyRule: readonly Rule[] = [chatTexts, messagesTexts, responsesTexts, othersTexts].flatMap(readTexts);
 
-/** All rules by area: about one exchange, about a requested profile, and about several exchanges. */
-export const everyRule: readonly EveryRule[] = [
-  ...streamRules,
-  ...bodyRules,
-  ...textRules,
-  ...messageRules,
-  ...everyResponseRule,
-  ...ollamaRules,
-  ...profileRules,
-  ...expectationRules,
-  ...sameRules,
-  ...storedRules,
-  ...laneRules,
-  ...diagnosisRules,
-  ...liveRules,
-];
-
-const byId: ReadonlyMap<string, EveryRule> = new Map(everyRule.map((rule) => [rule.id, rule]));
+const byId: ReadonlyMap<string, Rule> = new Map(everyRule.map((rule) => [rule.id, rule]));
 
 /**
  * Returns the rule with this id. Throws `Error` for an unknown id, which is a defect of a rule or a probe.
@@ -47,8 +20,13 @@ const byId: ReadonlyMap<string, EveryRule> = new Map(everyRule.map((rule) => [ru
  * console.log(severity, "|", says);
  * // → error | A choice has one finish reason.
  */
-export function ruleNamed(id: string): EveryRule {
+export function ruleNamed(id: string): Rule {
   const rule = byId.get(id);
   if (!rule) throw new Error(`there is no rule ${id}`);
   return rule;
+}
+
+/** True for a rule about the requested profile, which applies only on request. */
+export function isOfProfile({ id }: Rule): boolean {
+  return id.startsWith("profile/");
 }

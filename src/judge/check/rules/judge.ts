@@ -9,25 +9,25 @@ import { isBeforeExact } from "./form.ts";
 import { messageBodyRules } from "./messages/body-rules.ts";
 import { messageRules } from "./messages/message-rules.ts";
 import { streamedMessage, wholeMessage } from "./messages/message-view.ts";
-import { messageProfileRules } from "./messages/profile-rules.ts";
+import { messageProfileBodyRules, messageProfileStreamRules } from "./messages/profile-rules.ts";
 import { ollamaRules, ollamaView } from "./ollama/ollama-rules.ts";
-import { chunkDeltaRules } from "./profile/delta-rules.ts";
-import { layoutRule } from "./profile/layout-rule.ts";
-import { memberRules } from "./profile/member-rules.ts";
-import type { ProfileJudge, ProfileName, ProfileRule } from "./profile/profile-rule.ts";
-import { valueRules } from "./profile/value-rules.ts";
-import { everyResponseRule } from "./responses/response-rules.ts";
-import { responseProfileRules } from "./responses/profile-rules.ts";
+import { chunkDeltaStreamRules } from "./profile/delta-rules.ts";
+import { layoutBodyRules, layoutStreamRules } from "./profile/layout-rule.ts";
+import { memberBodyRules, memberStreamRules } from "./profile/member-rules.ts";
+import type { ProfileName } from "./profile/profile-rule.ts";
+import { valueBodyRules, valueStreamRules } from "./profile/value-rules.ts";
+import { everyResponseRules } from "./responses/response-rules.ts";
+import { responseProfileBodyRules, responseProfileStreamRules } from "./responses/profile-rules.ts";
 import { streamedResponse, wholeResponse } from "./responses/response-view.ts";
-import { responseBodyRules, socketErrorRules, tokenCountRules } from "./responses/body-rules.ts";
-import { type BodyRule, type Finding, type Violation, maxViolations, type RuleFacts } from "./rule.ts";
+import { responseBodyRules, socketErrorRules } from "./responses/body-rules.ts";
+import { type Finding, maxViolations, notShown, type Rules } from "./rule.ts";
 import { specBodyRules } from "./spec/spec-rules.ts";
 import { streamRules } from "./stream/stream-rules.ts";
 import { textRules } from "./text-rules.ts";
 import { type BodyView, bodyView, type StreamView, streamView } from "./view.ts";
 
 /** The rules about answers that are not streamed. */
-export const bodyRules: readonly BodyRule[] = [
+const bodyRules: Rules<BodyView> = {
   ...answerRules,
   ...callRules,
   ...bodyRequestRules,
@@ -36,20 +36,22 @@ export const bodyRules: readonly BodyRule[] = [
   ...jsonHeaderRules,
   ...specBodyRules,
   ...messageBodyRules,
-  ...tokenCountRules,
   ...responseBodyRules,
   ...socketErrorRules,
-];
+};
 
-/** The rules that apply only to the requested profile. */
-export const profileRules: readonly ProfileRule[] = [
-  layoutRule,
-  ...memberRules,
-  ...chunkDeltaRules,
-  ...valueRules,
-  ...messageProfileRules,
-  ...responseProfileRules,
-];
+/** The rules about profiles of OpenAI's APIs, but for the layout, which does not depend on the date of an answer. */
+const openaiStreamRules: Rules<StreamView, ProfileName> = {
+  ...memberStreamRules,
+  ...chunkDeltaStreamRules,
+  ...valueStreamRules,
+  ...responseProfileStreamRules,
+};
+const openaiBodyRules: Rules<BodyView, ProfileName> = {
+  ...memberBodyRules,
+  ...valueBodyRules,
+  ...responseProfileBodyRules,
+};
 
 export interface Verdict {
   readonly findings: readonly Finding[];
@@ -79,50 +81,41 @@ export function judge(exchange: Exchange, requestedProfile?: ProfileName | "open
   const profile = requestedProfile && profileNamed(requestedProfile)?.name;
   const findings: Finding[] = [];
   const shown: string[] = [];
-  const report = (rule: string, violations: Iterable<Violation>) => {
-    shown.push(rule);
-    let count = 0;
-    for (const violation of violations) {
-      if (++count > maxViolations) break;
-      findings.push({ rule, ...violation });
+  const apply = <View, Profile>(rules: Rules<View, Profile>, view: View, profile: Profile) => {
+    for (const [rule, judging] of Object.entries(rules)) {
+      const violations = judging(view, profile);
+      let step = violations.next();
+      for (let count = 0; step.done !== true && count < maxViolations; count++) {
+        findings.push({ rule, ...step.value });
+        step = violations.next();
+      }
+      if (step.done !== true || step.value !== notShown) shown.push(rule);
     }
   };
-  const apply = <View>(rule: Judging<View>, view: View) => {
-    if (rule.shown?.(view) !== false) report(rule.id, rule.judge(view));
-  };
-  const applyProfile = <View extends StreamView | BodyView>(
-    rule: string,
-    judging: ProfileJudge<View> | undefined,
-    view: View,
-  ) => {
-    if (profile === "exact" && rule !== layoutRule.id && isBeforeExact(view)) return;
-    if (profile && judging?.shown(view, profile)) report(rule, judging.judge(view, profile));
-  };
-  for (const rule of textRules) apply(rule, exchange);
-  if (vendorOf(exchange) === "Ollama") {
-    const view = ollamaView(exchange);
-    for (const rule of ollamaRules) apply(rule, view);
+  apply(textRules, exchange, undefined);
+  const vendor = vendorOf(exchange);
+  if (vendor === "Ollama") {
+    apply(ollamaRules, ollamaView(exchange), undefined);
     return { findings, shown };
   }
-  const profileRulesOfVendor = profileRules.filter(({ vendor = "OpenAI" }) => vendor === vendorOf(exchange));
-  if (isStream(exchange)) {
-    const view = streamView(exchange);
-    for (const rule of streamRules) if (rule.endpoints.includes(exchange.endpoint)) apply(rule, view);
-    const message = streamedMessage(view);
-    if (message) for (const rule of messageRules) apply(rule, message);
-    const response = streamedResponse(view);
-    if (response) for (const rule of everyResponseRule) apply(rule, response);
-    for (const rule of profileRulesOfVendor) applyProfile(rule.id, rule.stream, view);
-  } else {
-    const view = bodyView(exchange);
-    for (const rule of bodyRules) apply(rule, view);
-    const message = wholeMessage(view);
-    if (message) for (const rule of messageRules) apply(rule, message);
-    const response = wholeResponse(view);
-    if (response) for (const rule of everyResponseRule) apply(rule, response);
-    for (const rule of profileRulesOfVendor) applyProfile(rule.id, rule.body, view);
+  const view = isStream(exchange) ? streamView(exchange) : bodyView(exchange);
+  const isStreamed = "chunks" in view;
+  if (isStreamed) apply(streamRules, view, undefined);
+  else apply(bodyRules, view, undefined);
+  const message = isStreamed ? streamedMessage(view) : wholeMessage(view);
+  if (message) apply(messageRules, message, undefined);
+  const response = isStreamed ? streamedResponse(view) : wholeResponse(view);
+  if (response) apply(everyResponseRules, response, undefined);
+  if (!profile) return { findings, shown };
+  if (vendor === "Anthropic") {
+    if (isStreamed) apply(messageProfileStreamRules, view, profile);
+    else apply(messageProfileBodyRules, view, profile);
+    return { findings, shown };
   }
+  if (isStreamed) apply(layoutStreamRules, view, profile);
+  else apply(layoutBodyRules, view, profile);
+  if (profile === "exact" && isBeforeExact(view)) return { findings, shown };
+  if (isStreamed) apply(openaiStreamRules, view, profile);
+  else apply(openaiBodyRules, view, profile);
   return { findings, shown };
 }
-
-type Judging<View> = RuleFacts & { shown?(view: View): boolean; judge(view: View): Iterable<Violation> };

@@ -1,5 +1,4 @@
 import type { Exchange } from "./exchange.ts";
-import type { BodyView, StreamView } from "./view.ts";
 
 /**
  * `error`: the answer violates the specification or the requested profile, or breaks an official client. `warning`: some clients are known to
@@ -23,7 +22,8 @@ export type Concern =
   | "it differs from Ollama"
   | "it is not the form that was demanded";
 
-export interface RuleFacts {
+/** What a rule says. The tables of ./texts/ have those of all rules. */
+export interface Rule {
   /** `area/name`. It never changes: users name rules in their CI. */
   readonly id: string;
   readonly severity: Severity;
@@ -52,23 +52,37 @@ export interface Finding extends Violation {
   readonly rule: string;
 }
 
-/** Judges one streamed answer (status 200, Server-Sent Events). */
-export interface StreamRule extends RuleFacts {
-  readonly judges: "stream";
-  readonly endpoints: readonly Exchange["endpoint"][];
-  /** Returns whether the rule applies to this stream; otherwise it counts as "not shown". Default: always. */
-  shown?(view: StreamView): boolean;
-  judge(view: StreamView): Iterable<Violation>;
+/** What a rule's function returns for an answer that cannot show the rule, which then counts as "not shown". */
+export const notShown = Symbol("not shown");
+
+/** Judges an answer: yields what is wrong. `profile`: the requested profile, for the rules about it. */
+export type RuleFunction<View, Profile = void> = (
+  view: View,
+  profile: Profile,
+) => Generator<Violation, typeof notShown | void>;
+
+/** The functions of rules, by id. */
+export type Rules<View, Profile = void> = Readonly<Record<string, RuleFunction<View, Profile>>>;
+
+/** Returns the functions for rules that only an answer with `shows` can show. */
+export function whenAll<View>(shows: (view: View) => boolean, rules: Rules<View>): Rules<View> {
+  return Object.fromEntries(
+    Object.entries(rules).map(([id, judge]) => [
+      id,
+      function* (view: View, profile: void) {
+        return shows(view) ? yield* judge(view, profile) : notShown;
+      },
+    ]),
+  );
 }
 
-/** Judges one answer that is not streamed. */
-export interface BodyRule extends RuleFacts {
-  readonly judges: "body";
-  shown?(view: BodyView): boolean;
-  judge(view: BodyView): Iterable<Violation>;
+/** Returns the functions for rules about answers of these endpoints. */
+export function on<View extends { readonly exchange: Exchange }>(
+  endpoints: readonly Exchange["endpoint"][],
+  rules: Rules<View>,
+): Rules<View> {
+  return whenAll(({ exchange }) => endpoints.includes(exchange.endpoint), rules);
 }
-
-export type Rule = StreamRule | BodyRule;
 
 /** The maximum of violations reported for one rule and exchange: a stream of a thousand chunks repeats its mistakes. */
 export const maxViolations = 20;

@@ -12,6 +12,10 @@ import type { ImageProblem } from "../../core/events.ts";
  */
 
 const count = z.int().min(0);
+/** Ids and names of models are never empty (recordings). */
+export const filled = z.string().min(1);
+/** Unix time in seconds: a larger number is one of milliseconds. */
+export const unixSeconds = z.int().min(1).max(99_999_999_999);
 
 /** Profile `lean` leaves it out; OpenAI sends it in every answer (recordings since 2025-08). */
 const exactOnly = { lean: "never", exact: "always" };
@@ -119,10 +123,10 @@ export const chunkChoice = z
   });
 
 export const chatChunk = z.object({
-  id: z.string(),
+  id: filled,
   object: z.literal("chat.completion.chunk"),
-  created: z.int(),
-  model: z.string(),
+  created: unixSeconds,
+  model: filled,
   service_tier: serviceTier,
   system_fingerprint: systemFingerprint,
   choices: z.array(chunkChoice),
@@ -169,10 +173,10 @@ export const chatChoice = z.object({
 });
 
 export const chatCompletion = z.object({
-  id: z.string(),
+  id: filled,
   object: z.literal("chat.completion"),
-  created: z.int(),
-  model: z.string(),
+  created: unixSeconds,
+  model: filled,
   choices: z.array(chatChoice),
   // Profile `lean` leaves out what the source has not counted.
   usage: completionUsage.optional().meta({ lean: "sometimes", exact: "always" }),
@@ -187,7 +191,7 @@ export const chatCompletion = z.object({
 });
 
 export const errorObjectSchema = z.object({
-  message: z.string(),
+  message: filled,
   type: z.string(),
   param: z.string().nullable(),
   code: z.string().nullable(),

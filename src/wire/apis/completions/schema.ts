@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { completionUsage } from "../chat/schema.ts";
+import { completionUsage, filled, unixSeconds } from "../chat/schema.ts";
 
 const logprob = z.number().meta({ float: true });
 
@@ -25,10 +25,10 @@ export const completionChoice = z.object({
  * OpenAPI document, `CreateCompletionResponse`; recordings of 2025 and 2026.
  */
 export const completion = z.object({
-  id: z.string(),
+  id: filled,
   object: z.literal("text_completion"),
-  created: z.int(),
-  model: z.string(),
+  created: unixSeconds,
+  model: filled,
   system_fingerprint: z.string().nullable().optional().meta({ lean: "always", exact: "never" }),
   choices: z.array(completionChoice),
   usage: completionUsage.nullable().optional().meta({ lean: "sometimes", exact: "always" }),

@@ -2,7 +2,7 @@ import * as z from "zod";
 
 /** A model as OpenAI lists it. Source: OpenAI's OpenAPI document, `Model`, `ListModelsResponse`. */
 export const openaiModel = z.object({
-  id: z.string(),
+  id: z.string().min(1),
   object: z.literal("model"),
   created: z.int(),
   owned_by: z.string(),

@@ -1,22 +1,9 @@
 import { isObject } from "../../../../wire/core/json.ts";
 import type { Exchange } from "../exchange.ts";
 import { bodyView } from "../view.ts";
-import { type GroupRule, type GroupVerdict, notShown, verdictOn } from "./group-rule.ts";
+import { type GroupVerdict, notShown, verdictOn } from "./group-rule.ts";
 
 const rule = "cache/diagnosed";
-
-/** The rule about cache diagnostics, by the requests of ../../probe/diagnosis-scenarios.ts. */
-export const diagnosisRules: readonly GroupRule[] = [
-  {
-    id: rule,
-    severity: "warning",
-    concern: "requests are misunderstood",
-    says: "A server with cache diagnostics reports a changed system prompt as the reason, and no reason for the same request again.",
-    source: "Anthropic's documentation: Cache diagnostics; OpenAI's: Prompt cache diagnostics",
-    breaks: ["users who look for the cause of a cache miss"],
-    judges: "group",
-  },
-];
 
 /** The reason that each API has for a changed system prompt. */
 const reasons: Partial<Readonly<Record<Exchange["endpoint"], string>>> = {

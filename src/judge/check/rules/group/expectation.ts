@@ -3,57 +3,6 @@ import { bodyView, type Json } from "../view.ts";
 import { type Exchange, isStream, vendorOf } from "../exchange.ts";
 import type { Finding, Violation } from "../rule.ts";
 import { shown } from "../place.ts";
-import type { GroupRule } from "./group-rule.ts";
-
-const misunderstood = "requests are misunderstood";
-
-export const expectationRules: readonly GroupRule[] = [
-  {
-    id: "answer/status",
-    severity: "error",
-    concern: misunderstood,
-    says: "A valid request gets status 200.",
-    source: "specification",
-    breaks: ["every client that makes such a request"],
-    judges: "group",
-  },
-  {
-    id: "answer/stream",
-    severity: "error",
-    concern: "the stream cannot be read",
-    says: "The answer is a stream with stream: true, and only then.",
-    source: "specification: stream",
-    breaks: ["every client (it reads the other form)"],
-    judges: "group",
-  },
-  {
-    id: "wrong/status",
-    severity: "error",
-    concern: misunderstood,
-    says: "An invalid request gets a 4xx status, streamed or not, before anything else is sent.",
-    source: "specification; recorded errors of OpenAI",
-    breaks: ["developers (a mistake goes unnoticed, or looks like a fault of the server)"],
-    judges: "group",
-  },
-  {
-    id: "wrong/exact-status",
-    severity: "note",
-    concern: "it differs from OpenAI",
-    says: "An invalid request gets the vendor's status: 400, or 404 for an unknown model or path.",
-    source: "recorded errors of OpenAI and Anthropic",
-    breaks: [],
-    judges: "group",
-  },
-  {
-    id: "wrong/param",
-    severity: "warning",
-    concern: misunderstood,
-    says: "error.param names the invalid member, with its full path; in the Messages API error.message does.",
-    source: "specification: Error; recorded errors of OpenAI and Anthropic",
-    breaks: ["developers (they cannot see which member is meant)", "forms that mark the wrong field"],
-    judges: "group",
-  },
-];
 
 /** The expected answer of a request; see `Probe.expects`. */
 export type Expectation = "answer" | "any" | { readonly refusal: number; readonly param: string | null };

@@ -1,7 +1,4 @@
-import type { Finding, RuleFacts } from "../rule.ts";
-
-/** A rule about several exchanges, or about the answer that a probe expects. */
-export type GroupRule = RuleFacts & { readonly judges: "group" };
+import type { Finding } from "../rule.ts";
 
 /** The result of rules about several exchanges. */
 export interface GroupVerdict {

@@ -2,61 +2,7 @@ import { steerErrorCodes } from "../../../../wire/apis/responses/event-schema.ts
 import { isObject } from "../../../../wire/core/json.ts";
 import { shown } from "../place.ts";
 import type { Json } from "../view.ts";
-import { type GroupRule, type GroupVerdict, notShown, verdictOn } from "./group-rule.ts";
-
-const source = "OpenAI's documentation: WebSocket mode; openai 7.57: ResponsesClientEvent, ResponsesServerEvent";
-const breaks = ["clients that share one connection, such as parallel agents (events reach the wrong conversation)"];
-
-/** Rules about lanes and steering, by the messages of ../../probe/response-lanes.ts. A server need not offer them. */
-export const laneRules: readonly GroupRule[] = [
-  {
-    id: "socket/lanes",
-    severity: "error",
-    concern: "choices mix",
-    says: "By WebSocket every event of a request with a stream_id repeats it, events without one have none, and each lane ends and is numbered by itself.",
-    source,
-    breaks,
-    judges: "group",
-  },
-  {
-    id: "socket/lane-queue",
-    severity: "error",
-    concern: "requests are misunderstood",
-    says: "By WebSocket the 17th request at the same time waits; it is not refused.",
-    source,
-    breaks: ["clients that share one connection (they do not expect the error)"],
-    judges: "group",
-  },
-  {
-    id: "socket/lane-limit",
-    severity: "warning",
-    concern: "requests are misunderstood",
-    says: "By WebSocket the 33rd stream_id is refused with the code websocket_stream_limit_reached, and this error has the stream_id.",
-    source,
-    breaks: ["clients that then open another connection"],
-    judges: "group",
-  },
-  {
-    id: "socket/lane-id",
-    severity: "warning",
-    concern: "requests are misunderstood",
-    says: "By WebSocket an empty stream_id is refused with the code invalid_stream_id, and this error has no stream_id.",
-    source,
-    breaks: [
-      "clients that share one connection (the events of a request with a faulty id look like those of the default lane)",
-    ],
-    judges: "group",
-  },
-  {
-    id: "socket/steer",
-    severity: "error",
-    concern: "requests are misunderstood",
-    says: "By WebSocket response.steer is answered by response.steer.accepted or by response.steer.failed with a known code; an accepted steer is followed by a successor, by response.steer.pending or by response.steer.failed.",
-    source: "OpenAI's documentation: steering; openai 7.57: ResponseSteerEvent",
-    breaks: ["clients that steer (they wait without end)"],
-    judges: "group",
-  },
-];
+import { type GroupVerdict, notShown, verdictOn } from "./group-rule.ts";
 
 const ends: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed", "error"]);
 

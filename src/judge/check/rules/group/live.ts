@@ -3,40 +3,9 @@ import type { Exchange } from "../exchange.ts";
 import type { Finding } from "../rule.ts";
 import { streamView } from "../view.ts";
 import { summaryOf } from "./same.ts";
-import { type GroupRule, type GroupVerdict, notShown, verdictOn } from "./group-rule.ts";
+import { type GroupVerdict, notShown, verdictOn } from "./group-rule.ts";
 
 const apart = "live/streams-apart";
-
-/** Rules that only a running server can show, by the measurements of ../../probe/live.ts. */
-export const liveRules: readonly GroupRule[] = [
-  {
-    id: apart,
-    severity: "error",
-    concern: "choices mix",
-    says: "Concurrent streams do not mix: each has its own id and its own answer.",
-    source: "vllm-mlx #649, langchain-oracle #256 (parsers that share their state)",
-    breaks: ["every server application"],
-    judges: "group",
-  },
-  {
-    id: "live/side-by-side",
-    severity: "warning",
-    concern: "requests are misunderstood",
-    says: "A second stream begins before the first has ended.",
-    source: "llama-cpp-python #897",
-    breaks: ["every application with more than one user"],
-    judges: "group",
-  },
-  {
-    id: "live/disconnect",
-    severity: "warning",
-    concern: "requests are misunderstood",
-    says: "When clients disconnect, their generations end, so that the next request need not wait.",
-    source: "LiteLLM #30244, #31499; new-api #4186",
-    breaks: ["users (a stop button that stops nothing), and those who pay for the tokens"],
-    judges: "group",
-  },
-];
 
 /** `streams`: the concurrent streams, of any API, and the word that each request asks for. */
 export function judgeStreamsApart(

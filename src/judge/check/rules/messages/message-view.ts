@@ -4,23 +4,10 @@ import { isObject } from "../../../../wire/core/json.ts";
 import { atEnd, atMember, atName } from "../place.ts";
 import type { Expectations } from "../expectations.ts";
 import type { Exchange } from "../exchange.ts";
-import type { RuleFacts, Violation } from "../rule.ts";
+import type { Violation } from "../rule.ts";
 import { type BodyView, type Chunk, type Json, parsedJson, type StreamView } from "../view.ts";
 
 /* What the rules about messages look at: the events of a stream, the message as a client has it in the end, and the request. */
-
-/** Judges a message, streamed or not. */
-export interface MessageRule extends RuleFacts {
-  readonly judges: "message";
-  shown?(view: MessageView): boolean;
-  judge(view: MessageView): Iterable<Violation>;
-}
-
-type ListedMessageRule = Omit<MessageRule, "judges" | "breaks"> & Partial<Pick<MessageRule, "breaks">>;
-
-export function messageRulesOf(rules: readonly ListedMessageRule[]): readonly MessageRule[] {
-  return rules.map((rule) => ({ breaks: [], ...rule, judges: "message" }));
-}
 
 export interface StreamEvent {
   readonly chunk: Chunk;

@@ -15,9 +15,9 @@ import {
 } from "../../../../wire/apis/ollama/schema.ts";
 import { type Exchange, isStream } from "../exchange.ts";
 import { atEnd, notJson, shown } from "../place.ts";
-import type { RuleFacts, Violation } from "../rule.ts";
-import { schemaViolation } from "../spec/validate.ts";
+import { type Structure, structuralRules } from "../spec/structure.ts";
 import { type Json, parsedJson } from "../view.ts";
+import { type Rules, notShown } from "../rule.ts";
 
 /** An exchange of Ollama's API. A whole answer is one line. */
 export interface OllamaView {
@@ -34,13 +34,6 @@ export interface OllamaLine {
   readonly text: string;
   /** `undefined` if the line is not JSON. */
   readonly value: unknown;
-}
-
-/** A rule about one exchange of Ollama's API. */
-export interface OllamaRule extends RuleFacts {
-  readonly judges: "ollama";
-  shown(view: OllamaView): boolean;
-  judge(view: OllamaView): Iterable<Violation>;
 }
 
 export function ollamaView(exchange: Exchange): OllamaView {
@@ -70,9 +63,19 @@ const schemas: Partial<Readonly<Record<Exchange["endpoint"], z.ZodType>>> = {
   "ollama-embed": ollamaEmbedResponse,
   "ollama-embeddings": ollamaEmbeddingsResponse,
 };
+const structures: ReadonlyMap<string, Structure> = new Map(
+  Object.entries(schemas).map(([endpoint, schema]) => [endpoint, { schema, members: {}, rest: "ollama/schema" }]),
+);
+const schemaRules: Rules<OllamaView> = structuralRules([...structures.values()], (view) => {
+  const structure = structures.get(view.exchange.endpoint);
+  if (!structure || !succeeded(view)) return [];
+  return view.values.map(({ start, end, value }) => ({
+    structure,
+    value,
+    at: ({ path, found }) => ({ start, end, found: `${path} ${found}` }),
+  }));
+});
 
-const types = "Ollama's source code: api/types.go";
-const routes = "Ollama's source code: server/routes.go";
 const succeeded = ({ exchange }: OllamaView): boolean => exchange.response.status === 200;
 const generates = (view: OllamaView): boolean =>
   succeeded(view) && ["ollama-chat", "ollama-generate"].includes(view.exchange.endpoint);
@@ -103,233 +106,107 @@ const counts = [
   "eval_duration",
 ] as const;
 
-const typed = "typed clients (Go, Rust, Python's ollama by pydantic)";
-
 /** Rules about Ollama's API. Source: ollama 0.33.0. */
-export const ollamaRules: readonly OllamaRule[] = [
-  {
-    id: "ollama/json",
-    severity: "error",
-    concern: "the stream cannot be read",
-    says: "A whole answer is one JSON object; a stream is one JSON object a line, and nothing else: no blank line, no comment, no event of SSE.",
-    source: `${routes}, streamResponse`,
-    breaks: ["Ollama's clients for Go and Python (an error)", "ollama-js (a warning, and the line is lost)"],
-    judges: "ollama",
-    shown: succeeded,
-    *judge({ lines, exchange }) {
-      if (lines.length === 0) yield notJson(exchange.response.body);
-      for (const { start, end, text, value } of lines)
-        if (!isObject(value)) yield { start, end: Math.min(end, start + 80), found: notJson(text).found };
-    },
+export const ollamaRules: Rules<OllamaView> = {
+  ...schemaRules,
+  *"ollama/json"(view) {
+    if (!succeeded(view)) return notShown;
+    const { lines, exchange } = view;
+    if (lines.length === 0) yield notJson(exchange.response.body);
+    for (const { start, end, text, value } of lines)
+      if (!isObject(value)) yield { start, end: Math.min(end, start + 80), found: notJson(text).found };
   },
-  {
-    id: "ollama/schema",
-    severity: "error",
-    concern: "text is lost or wrong",
-    says: "Every object has the members of Ollama's types.",
-    source: types,
-    breaks: [typed],
-    judges: "ollama",
-    shown: (view) => succeeded(view) && schemas[view.exchange.endpoint] !== undefined,
-    *judge({ exchange, values }) {
-      const schema = schemas[exchange.endpoint];
-      for (const { start, end, value } of schema ? values : []) {
-        const violation = schemaViolation(schema as z.ZodType, value);
-        if (violation) yield { start, end, found: `${violation.path} ${violation.found}` };
+  *"ollama/member-order"(view) {
+    if (!succeeded(view) || schemas[view.exchange.endpoint] === undefined) return notShown;
+    const { exchange, values } = view;
+    const schema = schemas[exchange.endpoint] as z.ZodType;
+    for (const { start, end, value } of values)
+      if (JSON.stringify(inWireOrder(schema, value)) !== JSON.stringify(value))
+        yield { start, end, found: `the order ${Object.keys(value).join(", ")}` };
+  },
+  *"ollama/content-type"(view) {
+    if (!succeeded(view) || view.exchange.response.headers === null) return notShown;
+    const { exchange, isStream: streams } = view;
+    const type = exchange.response.headers?.["content-type"] ?? "none";
+    const due = streams ? "application/x-ndjson" : "application/json";
+    if (!type.startsWith(due)) yield { start: 0, end: 0, found: `content type ${type} instead of ${due}` };
+  },
+  *"ollama/done-last"(view) {
+    if (!generates(view)) return notShown;
+    const { values, exchange } = view;
+    for (const { start, end, value } of values.slice(0, -1))
+      if (value.done === true) yield { start, end, found: "done: true before the last line" };
+    const end = last(view);
+    if (end?.value.done !== true && !endsWithError(view))
+      yield atEnd(exchange.response.body, "no line with done: true");
+  },
+  *"ollama/done-reason"(view) {
+    if (!generates(view) || last(view)?.value.done !== true) return notShown;
+    const { start = 0, end = 0, value = {} } = last(view) ?? {};
+    if (!ollamaDoneReason.safeParse(value.done_reason).success)
+      yield { start, end, found: `done_reason is ${shown(value.done_reason)}` };
+  },
+  *"ollama/counts-last"(view) {
+    if (!generates(view)) return notShown;
+    const { values } = view;
+    for (const { start, end, value } of values)
+      for (const name of counts) {
+        if (!(name in value)) continue;
+        if (value.done !== true) yield { start, end, found: `${name} before the last line` };
+        else if (value[name] === 0) yield { start, end, found: `${name} is 0` };
       }
-    },
   },
-  {
-    id: "ollama/member-order",
-    severity: "note",
-    concern: "it differs from Ollama",
-    says: "Members are in the order of the fields in Go.",
-    source: types,
-    breaks: [],
-    judges: "ollama",
-    shown: (view) => succeeded(view) && schemas[view.exchange.endpoint] !== undefined,
-    *judge({ exchange, values }) {
-      const schema = schemas[exchange.endpoint] as z.ZodType;
-      for (const { start, end, value } of values)
-        if (JSON.stringify(inWireOrder(schema, value)) !== JSON.stringify(value))
-          yield { start, end, found: `the order ${Object.keys(value).join(", ")}` };
-    },
+  *"ollama/model"(view) {
+    if (!generates(view) || typeof member(view, "model") !== "string") return notShown;
+    const model = member(view, "model");
+    for (const { start, end, value } of view.values)
+      if (value.model !== model) yield { start, end, found: `model is ${shown(value.model)}` };
   },
-  {
-    id: "ollama/content-type",
-    severity: "warning",
-    concern: "the stream cannot be read",
-    says: "A stream has the content type application/x-ndjson, any other answer application/json.",
-    source: `${routes}, streamResponse`,
-    breaks: ["clients that choose the parser by the content type"],
-    judges: "ollama",
-    shown: (view) => succeeded(view) && view.exchange.response.headers !== null,
-    *judge({ exchange, isStream: streams }) {
-      const type = exchange.response.headers?.["content-type"] ?? "none";
-      const due = streams ? "application/x-ndjson" : "application/json";
-      if (!type.startsWith(due)) yield { start: 0, end: 0, found: `content type ${type} instead of ${due}` };
-    },
+  *"ollama/limit"(view) {
+    const { start = 0, end = 0, value = {} } = last(view) ?? {};
+    const limit = Number(option(view, "num_predict"));
+    if (!generates(view) || !(limit > 0) || !("eval_count" in value)) return notShown;
+    if (Number(value.eval_count) > limit) yield { start, end, found: `${shown(value.eval_count)} tokens of ${limit}` };
   },
-  {
-    id: "ollama/done-last",
-    severity: "error",
-    concern: "the answer seems to end wrongly",
-    says: "The last line, and no other, has done: true, unless it is an error.",
-    source: `${routes}, ChatHandler`,
-    breaks: ["every client (it stops early, or waits for the end)"],
-    judges: "ollama",
-    shown: generates,
-    *judge(view) {
-      const { values, exchange } = view;
-      for (const { start, end, value } of values.slice(0, -1))
-        if (value.done === true) yield { start, end, found: "done: true before the last line" };
-      const end = last(view);
-      if (end?.value.done !== true && !endsWithError(view))
-        yield atEnd(exchange.response.body, "no line with done: true");
-    },
+  *"ollama/stop"(view) {
+    if (!generates(view) || !Array.isArray(option(view, "stop"))) return notShown;
+    const text = wholeText(view);
+    for (const stop of option(view, "stop") as readonly unknown[])
+      if (typeof stop === "string" && stop !== "" && text.includes(stop))
+        yield atEnd(view.exchange.response.body, `the text contains ${shown(stop)}`);
   },
-  {
-    id: "ollama/done-reason",
-    severity: "warning",
-    concern: "the answer seems to end wrongly",
-    says: "The line with done: true has a done_reason: stop, length, load or unload. A call ends with stop.",
-    source: "Ollama's source code: llm/server.go, DoneReason",
-    breaks: ["clients that branch on the reason (Continue, LangChain)"],
-    judges: "ollama",
-    shown: (view) => generates(view) && last(view)?.value.done === true,
-    *judge(view) {
-      const { start = 0, end = 0, value = {} } = last(view) ?? {};
-      if (!ollamaDoneReason.safeParse(value.done_reason).success)
-        yield { start, end, found: `done_reason is ${shown(value.done_reason)}` };
-    },
+  *"ollama/think"(view) {
+    if (!generates(view) || member(view, "think") !== false) return notShown;
+    const { values } = view;
+    for (const { start, end, value } of values)
+      if (typeof thinkingOf(value) === "string" && thinkingOf(value) !== "")
+        yield { start, end, found: "thinking although think is false" };
   },
-  {
-    id: "ollama/counts-last",
-    severity: "warning",
-    concern: "token counts are wrong",
-    says: "Counts and durations are in the line with done: true only, and not zero: a zero is absent in Go.",
-    source: `${types}, Metrics (omitempty)`,
-    breaks: ["clients that add counts up"],
-    judges: "ollama",
-    shown: generates,
-    *judge({ values }) {
-      for (const { start, end, value } of values)
-        for (const name of counts) {
-          if (!(name in value)) continue;
-          if (value.done !== true) yield { start, end, found: `${name} before the last line` };
-          else if (value[name] === 0) yield { start, end, found: `${name} is 0` };
-        }
-    },
+  *"ollama/format"(view) {
+    if (
+      !(
+        generates(view) &&
+        Boolean(member(view, "format")) &&
+        last(view)?.value.done_reason === "stop" &&
+        wholeText(view) !== ""
+      )
+    )
+      return notShown;
+    if (parsedJson(wholeText(view)) === undefined)
+      yield atEnd(view.exchange.response.body, `the text is ${notJson(wholeText(view)).found}`);
   },
-  {
-    id: "ollama/model",
-    severity: "warning",
-    concern: "text is lost or wrong",
-    says: "Every line has the model's name as the request has it.",
-    source: `${routes}, ChatHandler`,
-    breaks: ["clients that match answers to requests by the model"],
-    judges: "ollama",
-    shown: (view) => generates(view) && typeof member(view, "model") === "string",
-    *judge(view) {
-      const model = member(view, "model");
-      for (const { start, end, value } of view.values)
-        if (value.model !== model) yield { start, end, found: `model is ${shown(value.model)}` };
-    },
+  *"ollama/first-line"(view) {
+    if (!streamed(view)) return notShown;
+    const { lines } = view;
+    const [first] = lines;
+    if (isObject(first?.value) && "error" in first.value)
+      yield { start: first.start, end: first.end, found: "an error with status 200" };
   },
-  {
-    id: "ollama/limit",
-    severity: "error",
-    concern: "requests are misunderstood",
-    says: "An answer has at most num_predict tokens.",
-    source: "Ollama's source code: docs/modelfile.mdx, num_predict",
-    breaks: ["clients that limit the length"],
-    judges: "ollama",
-    shown: (view) =>
-      generates(view) && Number(option(view, "num_predict")) > 0 && "eval_count" in (last(view)?.value ?? {}),
-    *judge(view) {
-      const { start = 0, end = 0, value = {} } = last(view) ?? {};
-      const limit = Number(option(view, "num_predict"));
-      if (Number(value.eval_count) > limit)
-        yield { start, end, found: `${shown(value.eval_count)} tokens of ${limit}` };
-    },
+  *"ollama/failure"(view) {
+    if (view.exchange.response.status < 400) return notShown;
+    const { lines, exchange } = view;
+    const value = lines[0]?.value;
+    if (!ollamaError.safeParse(value).success || (isObject(value) && value.error === ""))
+      yield { start: 0, end: Math.min(exchange.response.body.length, 80), found: shown(value) };
   },
-  {
-    id: "ollama/stop",
-    severity: "error",
-    concern: "requests are misunderstood",
-    says: "An answer contains none of the request's stop strings.",
-    source: "Ollama's source code: docs/modelfile.mdx, stop",
-    breaks: ["clients that continue after a stop string"],
-    judges: "ollama",
-    shown: (view) => generates(view) && Array.isArray(option(view, "stop")),
-    *judge(view) {
-      const text = wholeText(view);
-      for (const stop of option(view, "stop") as readonly unknown[])
-        if (typeof stop === "string" && stop !== "" && text.includes(stop))
-          yield atEnd(view.exchange.response.body, `the text contains ${shown(stop)}`);
-    },
-  },
-  {
-    id: "ollama/think",
-    severity: "warning",
-    concern: "requests are misunderstood",
-    says: "With think: false there is no thinking.",
-    source: "Ollama's source code: docs/capabilities/thinking.mdx",
-    breaks: ["clients that show it although it was turned off"],
-    judges: "ollama",
-    shown: (view) => generates(view) && member(view, "think") === false,
-    *judge({ values }) {
-      for (const { start, end, value } of values)
-        if (typeof thinkingOf(value) === "string" && thinkingOf(value) !== "")
-          yield { start, end, found: "thinking although think is false" };
-    },
-  },
-  {
-    id: "ollama/format",
-    severity: "error",
-    concern: "requests are misunderstood",
-    says: "With format, an answer that is not cut is JSON.",
-    source: "Ollama's source code: docs/capabilities/structured-outputs.mdx",
-    breaks: ["every client that parses the answer"],
-    judges: "ollama",
-    shown: (view) =>
-      generates(view) &&
-      Boolean(member(view, "format")) &&
-      last(view)?.value.done_reason === "stop" &&
-      wholeText(view) !== "",
-    *judge(view) {
-      if (parsedJson(wholeText(view)) === undefined)
-        yield atEnd(view.exchange.response.body, `the text is ${notJson(wholeText(view)).found}`);
-    },
-  },
-  {
-    id: "ollama/first-line",
-    severity: "warning",
-    concern: "errors look like answers",
-    says: "What fails before the first line has a status of 400 or more.",
-    source: `${routes}, streamResponse`,
-    breaks: ["clients that look at the status only"],
-    judges: "ollama",
-    shown: streamed,
-    *judge({ lines }) {
-      const [first] = lines;
-      if (isObject(first?.value) && "error" in first.value)
-        yield { start: first.start, end: first.end, found: "an error with status 200" };
-    },
-  },
-  {
-    id: "ollama/failure",
-    severity: "error",
-    concern: "errors look like answers",
-    says: 'An error\'s body is {"error": "text"}.',
-    source: `${routes}; api/client.go, checkError`,
-    breaks: ["Ollama's clients (an exception without a message)"],
-    judges: "ollama",
-    shown: ({ exchange }) => exchange.response.status >= 400,
-    *judge({ lines, exchange }) {
-      const value = lines[0]?.value;
-      if (!ollamaError.safeParse(value).success || (isObject(value) && value.error === ""))
-        yield { start: 0, end: Math.min(exchange.response.body.length, 80), found: shown(value) };
-    },
-  },
-];
+};

@@ -1,46 +1,29 @@
 import { chunkDelta } from "../../../../wire/apis/chat/schema.ts";
 import { atChoicePart, shown } from "../place.ts";
-import type { Violation } from "../rule.ts";
 import { isObject } from "../../../../wire/core/json.ts";
 import { type ChoicePart, type Json, type StreamView } from "../view.ts";
 import { expectedMembers, memberViolation } from "./member-order.ts";
-import { profileFacts } from "./profile-rule.ts";
-import type { ProfileName, ProfileRule } from "./profile-rule.ts";
+import type { ProfileName } from "./profile-rule.ts";
+import { type Rules, type Violation, notShown } from "../rule.ts";
 
 const hasChatChoices = (view: StreamView) => view.exchange.endpoint === "chat" && view.choices.size > 0;
 
 /** The members of deltas. Source: recordings of 2024-09 to 2026-08. */
-export const chunkDeltaRules: readonly ProfileRule[] = [
-  {
-    ...profileFacts,
-    id: "profile/first-delta",
-    says: "The first delta of each choice has the role alone (lean), or the role and the first members of the choice (exact).",
-    source: "recordings 271 of 271 texts, 83 of 83 calls, 23 of 23 parallel calls since 2024-09",
-    stream: {
-      shown: hasChatChoices,
-      *judge(view, profile) {
-        for (const [first] of view.choices.values()) {
-          if (first && !isOpening(first.delta, profile))
-            yield atChoicePart(first, "delta", `it begins with ${shown(first.delta)}`);
-        }
-      },
-    },
+export const chunkDeltaStreamRules: Rules<StreamView, ProfileName> = {
+  *"profile/first-delta"(view, profile) {
+    if (!hasChatChoices(view)) return notShown;
+    for (const [first] of view.choices.values()) {
+      if (first && !isOpening(first.delta, profile))
+        yield atChoicePart(first, "delta", `it begins with ${shown(first.delta)}`);
+    }
   },
-  {
-    ...profileFacts,
-    id: "profile/deltas",
-    says: "A later delta has one member, a call's header no arguments yet, and the finish reason an empty delta.",
-    source: "recordings 6528 of 6528 chunks",
-    stream: {
-      shown: hasChatChoices,
-      *judge(view, profile) {
-        for (const track of view.choices.values()) {
-          for (const [at, part] of track.entries()) yield* deltaViolations(part, at === 0, profile);
-        }
-      },
-    },
+  *"profile/deltas"(view, profile) {
+    if (!hasChatChoices(view)) return notShown;
+    for (const track of view.choices.values()) {
+      for (const [at, part] of track.entries()) yield* deltaViolations(part, at === 0, profile);
+    }
   },
-];
+};
 
 /** Returns whether a choice of the profile may begin with this delta. */
 function isOpening(delta: Json, profile: ProfileName): boolean {

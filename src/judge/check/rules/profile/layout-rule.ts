@@ -1,8 +1,8 @@
-import type { Violation } from "../rule.ts";
 import { isObject } from "../../../../wire/core/json.ts";
 import { apiOfEndpoint, type Exchange } from "../exchange.ts";
-import type { BodyView } from "../view.ts";
-import { profileFacts, type ProfileName, type ProfileRule } from "./profile-rule.ts";
+import type { BodyView, StreamView } from "../view.ts";
+import { type ProfileName } from "./profile-rule.ts";
+import { type Rules, type Violation, notShown } from "../rule.ts";
 
 const compactLayout = { name: "compact", indent: 0, ends: [""] };
 /** OpenAI's application: generated answers end with a line feed, errors do not, and lists of models ended with one for some time. */
@@ -17,28 +17,26 @@ const gatewayLayout = { name: "four spaces a level and a final line feed, < > & 
 type Layout = typeof compactLayout;
 
 /** The layout of JSON. Source: recordings of 2025-08 to 2026-08. */
-export const layoutRule: ProfileRule = {
-  ...profileFacts,
-  id: "profile/layout",
-  says: "JSON is compact (lean, and streams of exact); bodies of exact are indented, and errors as OpenAI's gateway or application indents them.",
-  source: "recordings 408 of 408 streams, 1620 of 1643 bodies",
-  stream: {
-    shown: (view) => view.chunks.length > 0,
-    *judge(view) {
-      for (const { frame } of view.chunks) {
-        const violation = frame.data === null ? undefined : layoutViolation(frame.data, [compactLayout]);
-        if (violation)
-          yield { ...violation, start: frame.dataStart + violation.start, end: frame.dataStart + violation.end };
-      }
-    },
+export const layoutStreamRules: Rules<StreamView, ProfileName> = {
+  *"profile/layout"(view) {
+    if (view.chunks.length === 0) return notShown;
+    for (const { frame } of view.chunks) {
+      const violation = frame.data === null ? undefined : layoutViolation(frame.data, [compactLayout]);
+      if (violation)
+        yield { ...violation, start: frame.dataStart + violation.start, end: frame.dataStart + violation.end };
+    }
   },
-  body: {
-    shown: ({ exchange: { endpoint, response }, value }) =>
-      isObject(value) && response.body !== "" && (endpoint !== "other" || response.status >= 400),
-    *judge(view, profile) {
-      const violation = layoutViolation(view.exchange.response.body, layoutsOf(view, profile));
-      if (violation) yield violation;
-    },
+};
+
+export const layoutBodyRules: Rules<BodyView, ProfileName> = {
+  *"profile/layout"(view, profile) {
+    const {
+      exchange: { endpoint, response },
+      value,
+    } = view;
+    if (!isObject(value) || response.body === "" || (endpoint === "other" && response.status < 400)) return notShown;
+    const violation = layoutViolation(view.exchange.response.body, layoutsOf(view, profile));
+    if (violation) yield violation;
   },
 };
 

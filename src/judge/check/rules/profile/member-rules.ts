@@ -15,61 +15,44 @@ import { openaiModel, openaiModelList } from "../../../../wire/apis/models/schem
 import { isObject } from "../../../../wire/core/json.ts";
 import { atMember, atName, bodyChoices, messageOf, objectOf } from "../place.ts";
 import { apiOfEndpoint, type Exchange, requestsUsage } from "../exchange.ts";
-import type { Violation } from "../rule.ts";
 import type { BodyView, Chunk, Json, StreamView } from "../view.ts";
 import { expectedMembers, memberViolation } from "./member-order.ts";
-import { profileFacts, type ProfileName, type ProfileRule } from "./profile-rule.ts";
+import { type ProfileName } from "./profile-rule.ts";
+import { type Rules, type Violation, notShown } from "../rule.ts";
 
 /** Which members answers have, and their order. Source: recordings of 2025-08 to 2026-08. */
-export const memberRules: readonly ProfileRule[] = [
-  {
-    ...profileFacts,
-    id: "profile/members",
-    says: "Chunks, bodies, choices and messages have the members of the profile, in its order.",
-    source: "recordings 408 of 408 streams, 1458 of 1466 bodies since 2025",
-    stream: {
-      // The events of a response are judged in ../responses/.
-      shown: (view) => view.chunks.length > 0 && apiOfEndpoint[view.exchange.endpoint] !== "responses",
-      *judge(view, profile) {
-        const violations = view.exchange.endpoint === "chat" ? chatChunkViolations : completionChunkViolations;
-        for (const chunk of view.chunks) if (!("error" in chunk.value)) yield* violations(view, chunk, profile);
-      },
-    },
-    body: {
-      shown: (view) =>
-        view.exchange.response.status < 400 && isObject(view.value) && bodyMembers(view, "lean") !== undefined,
-      *judge(view, profile) {
-        const expected = bodyMembers(view, profile);
-        const found = expected && memberViolation(objectOf(view), expected, profile === "lean");
-        if (found !== undefined) yield atName(view, "object", found);
-        yield* bodyChoiceViolations(view, profile);
-      },
-    },
+export const memberStreamRules: Rules<StreamView, ProfileName> = {
+  // The events of a response are judged in ../responses/.
+  *"profile/members"(view, profile) {
+    if (view.chunks.length === 0 || apiOfEndpoint[view.exchange.endpoint] === "responses") return notShown;
+    const violations = view.exchange.endpoint === "chat" ? chatChunkViolations : completionChunkViolations;
+    for (const chunk of view.chunks) if (!("error" in chunk.value)) yield* violations(view, chunk, profile);
   },
-  {
-    ...profileFacts,
-    id: "profile/error-members",
-    says: "An error has message, type, param and code, in this order, and nothing else.",
-    source: "every recorded error",
-    stream: {
-      shown: (view) =>
-        apiOfEndpoint[view.exchange.endpoint] !== "responses" && view.chunks.some((chunk) => "error" in chunk.value),
-      *judge(view) {
-        for (const chunk of view.chunks) {
-          const found = "error" in chunk.value ? errorViolation(chunk.value) : undefined;
-          if (found !== undefined) yield atMember(chunk, "error", found);
-        }
-      },
-    },
-    body: {
-      shown: (view) => view.exchange.response.status >= 400 && isObject(view.value),
-      *judge(view) {
-        const found = errorViolation(objectOf(view));
-        if (found !== undefined) yield atName(view, "error", found);
-      },
-    },
+  *"profile/error-members"(view) {
+    if (apiOfEndpoint[view.exchange.endpoint] === "responses" || !view.chunks.some((chunk) => "error" in chunk.value))
+      return notShown;
+    for (const chunk of view.chunks) {
+      const found = "error" in chunk.value ? errorViolation(chunk.value) : undefined;
+      if (found !== undefined) yield atMember(chunk, "error", found);
+    }
   },
-];
+};
+
+export const memberBodyRules: Rules<BodyView, ProfileName> = {
+  *"profile/members"(view, profile) {
+    if (view.exchange.response.status >= 400 || !isObject(view.value) || bodyMembers(view, "lean") === undefined)
+      return notShown;
+    const expected = bodyMembers(view, profile);
+    const found = expected && memberViolation(objectOf(view), expected, profile === "lean");
+    if (found !== undefined) yield atName(view, "object", found);
+    yield* bodyChoiceViolations(view, profile);
+  },
+  *"profile/error-members"(view) {
+    if (view.exchange.response.status < 400 || !isObject(view.value)) return notShown;
+    const found = errorViolation(objectOf(view));
+    if (found !== undefined) yield atName(view, "error", found);
+  },
+};
 
 function errorViolation(value: Json): string | undefined {
   const outer = memberViolation(value, expectedMembers(errorBody, "exact"), false);

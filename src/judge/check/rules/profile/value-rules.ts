@@ -1,112 +1,82 @@
 import { apiOfEndpoint, requestMember } from "../exchange.ts";
 import { atChoicePart, atFrame, atMember, atName, bodyChoices, isAnswer, messageOf, shown } from "../place.ts";
-import type { Violation } from "../rule.ts";
 import { hasObfuscatedLength } from "../stream/obfuscation.ts";
 import { isObject } from "../../../../wire/core/json.ts";
 import type { BodyView, Chunk, Json, StreamView } from "../view.ts";
-import { profileFacts, type ProfileName, type ProfileRule } from "./profile-rule.ts";
+import { type ProfileName } from "./profile-rule.ts";
 import { refuserOf } from "./layout-rule.ts";
+import { type Rules, type Violation, notShown } from "../rule.ts";
 
 /** The values that differ between the profiles. Source: recordings of 2025-08 to 2026-08. */
-export const valueRules: readonly ProfileRule[] = [
-  {
-    ...profileFacts,
-    id: "profile/obfuscation",
-    says: "obfuscation has the right length; it is in every chat chunk unless include_obfuscation is false (exact), or only when it is true (lean).",
-    source: "recordings 289 of 289 streams since 2025-08-05",
-    stream: {
-      shown: (view) => view.exchange.endpoint === "chat" && view.chunks.length > 0,
-      judge: obfuscationViolations,
-    },
+export const valueStreamRules: Rules<StreamView, ProfileName> = {
+  *"profile/obfuscation"(view, profile) {
+    if (view.exchange.endpoint !== "chat" || view.chunks.length === 0) return notShown;
+    return yield* obfuscationViolations(view, profile);
   },
-  {
-    ...profileFacts,
-    id: "profile/finish",
-    says: "Calls of a tool that the request named end with tool_calls (lean) or stop (exact).",
-    source: "recordings 9 of 9",
-    stream: {
-      shown: (view) => view.exchange.endpoint === "chat" && isNamed(view.exchange.request.body),
-      *judge(view, profile) {
-        for (const track of view.choices.values()) {
-          if (!track.some(({ delta }) => Array.isArray(delta.tool_calls))) continue;
-          for (const part of track) {
-            const reason = part.choice.finish_reason;
-            if (typeof reason === "string" && reason !== "length" && reason !== namedFinish[profile])
-              yield atChoicePart(part, "finish_reason", `${shown(reason)} instead of ${shown(namedFinish[profile])}`);
-          }
-        }
-      },
-    },
-    body: {
-      shown: (view) => isAnswer(view) && isNamed(view.exchange.request.body),
-      *judge(view, profile) {
-        for (const choice of bodyChoices(view)) {
-          const reason = choice.finish_reason;
-          if (!Array.isArray(messageOf(choice).tool_calls) || reason === "length") continue;
-          if (reason !== namedFinish[profile])
-            yield atName(view, "finish_reason", `${shown(reason)} instead of ${shown(namedFinish[profile])}`);
-        }
-      },
-    },
+  *"profile/finish"(view, profile) {
+    if (view.exchange.endpoint !== "chat" || !isNamed(view.exchange.request.body)) return notShown;
+    for (const track of view.choices.values()) {
+      if (!track.some(({ delta }) => Array.isArray(delta.tool_calls))) continue;
+      for (const part of track) {
+        const reason = part.choice.finish_reason;
+        if (typeof reason === "string" && reason !== "length" && reason !== namedFinish[profile])
+          yield atChoicePart(part, "finish_reason", `${shown(reason)} instead of ${shown(namedFinish[profile])}`);
+      }
+    }
   },
-  {
-    ...profileFacts,
-    id: "profile/logprobs",
-    says: "With log probabilities, logprobs of the first chunk is an empty list (exact) or null (lean), and of the last chunk null.",
-    source: "recordings with log probabilities",
-    stream: {
-      shown: (view) => view.exchange.endpoint === "chat" && requestMember(view.exchange, "logprobs") === true,
-      *judge(view, profile) {
-        for (const track of view.choices.values()) {
-          const [first] = track;
-          if (first && JSON.stringify(first.choice.logprobs ?? null) !== firstLogprobs(first.delta, profile))
-            yield atChoicePart(first, "logprobs", `the first chunk's logprobs are ${shown(first.choice.logprobs)}`);
-          for (const part of track) {
-            if (typeof part.choice.finish_reason === "string" && isObject(part.choice.logprobs))
-              yield atChoicePart(part, "logprobs", "logprobs next to the finish reason");
-          }
-        }
-      },
-    },
+  *"profile/logprobs"(view, profile) {
+    if (view.exchange.endpoint !== "chat" || requestMember(view.exchange, "logprobs") !== true) return notShown;
+    for (const track of view.choices.values()) {
+      const [first] = track;
+      if (first && JSON.stringify(first.choice.logprobs ?? null) !== firstLogprobs(first.delta, profile))
+        yield atChoicePart(first, "logprobs", `the first chunk's logprobs are ${shown(first.choice.logprobs)}`);
+      for (const part of track) {
+        if (typeof part.choice.finish_reason === "string" && isObject(part.choice.logprobs))
+          yield atChoicePart(part, "logprobs", "logprobs next to the finish reason");
+      }
+    }
   },
-  {
-    ...profileFacts,
-    id: "profile/numbers",
-    says: "Log probabilities are printed as JSON.stringify does (lean), or as Rust's serde does (exact: 0.0, -1.5e-6).",
-    source: "recordings with log probabilities",
-    stream: {
-      shown: (view) =>
+  *"profile/numbers"(view, profile) {
+    if (
+      !(
         apiOfEndpoint[view.exchange.endpoint] !== "responses" &&
-        view.frames.some(({ data }) => logprobNumbers(data ?? "").next().done === false),
-      *judge(view, profile) {
-        for (const frame of view.frames) {
-          for (const { text, at } of logprobNumbers(frame.data ?? "")) {
-            const start = frame.dataStart + at;
-            if (!isPrinted(text, profile)) yield { start, end: start + text.length, found: `the number ${text}` };
-          }
-        }
-      },
-    },
-    body: {
-      shown: (view) => isAnswer(view) && logprobNumbers(view.exchange.response.body).next().done === false,
-      *judge(view, profile) {
-        for (const { text, at } of logprobNumbers(view.exchange.response.body))
-          if (!isPrinted(text, profile)) yield { start: at, end: at + text.length, found: `the number ${text}` };
-      },
-    },
+        view.frames.some(({ data }) => logprobNumbers(data ?? "").next().done === false)
+      )
+    )
+      return notShown;
+    for (const frame of view.frames) {
+      for (const { text, at } of logprobNumbers(frame.data ?? "")) {
+        const start = frame.dataStart + at;
+        if (!isPrinted(text, profile)) yield { start, end: start + text.length, found: `the number ${text}` };
+      }
+    }
   },
-  {
-    ...profileFacts,
-    id: "profile/headers",
-    says: "Content-Type and Cache-Control are those of the profile.",
-    source: "recordings 289 of 289 streams, 2169 of 2169 bodies, every error",
-    stream: { shown: (view) => view.exchange.response.headers !== null, judge: streamHeaderViolations },
-    body: {
-      shown: (view) => view.exchange.response.headers !== null && isObject(view.value),
-      judge: bodyHeaderViolations,
-    },
+  *"profile/headers"(view, profile) {
+    if (view.exchange.response.headers === null) return notShown;
+    return yield* streamHeaderViolations(view, profile);
   },
-];
+};
+
+export const valueBodyRules: Rules<BodyView, ProfileName> = {
+  *"profile/finish"(view, profile) {
+    if (!isAnswer(view) || !isNamed(view.exchange.request.body)) return notShown;
+    for (const choice of bodyChoices(view)) {
+      const reason = choice.finish_reason;
+      if (!Array.isArray(messageOf(choice).tool_calls) || reason === "length") continue;
+      if (reason !== namedFinish[profile])
+        yield atName(view, "finish_reason", `${shown(reason)} instead of ${shown(namedFinish[profile])}`);
+    }
+  },
+  *"profile/numbers"(view, profile) {
+    if (!isAnswer(view) || logprobNumbers(view.exchange.response.body).next().done !== false) return notShown;
+    for (const { text, at } of logprobNumbers(view.exchange.response.body))
+      if (!isPrinted(text, profile)) yield { start: at, end: at + text.length, found: `the number ${text}` };
+  },
+  *"profile/headers"(view, profile) {
+    if (view.exchange.response.headers === null || !isObject(view.value)) return notShown;
+    return yield* bodyHeaderViolations(view, profile);
+  },
+};
 
 const namedFinish = { lean: "tool_calls", exact: "stop" } as const;
 

@@ -3,23 +3,21 @@ import { responseEvents } from "../../../../wire/apis/responses/event-schema.ts"
 import { isObject } from "../../../../wire/core/json.ts";
 import { textOfTokens } from "../violations.ts";
 import { atFrame, atMember, shown } from "../place.ts";
-import type { StreamRule } from "../rule.ts";
 import type { Json, StreamView } from "../view.ts";
 import { isAttributed } from "./response-view.ts";
 import {
   deltasOf,
   fromStart,
+  httpAndSocket,
   itemIn,
   responseIn,
   type StreamedEvent,
   type StreamedItem,
   type StreamedPart,
   streamedTextOf,
-  streamRuleList,
   streamState,
 } from "./stream-state.ts";
-
-const lost = "text is lost or wrong";
+import { type Rules, notShown, on, whenAll } from "../rule.ts";
 
 function hasItems(view: StreamView): boolean {
   return streamState(view).items.length > 0;
@@ -50,82 +48,21 @@ function hasItemId(type: string): boolean {
 }
 
 /** The items of a response in its stream. Source: specification; 227 recorded streams of 2026; what clients read. */
-export const itemRules: readonly StreamRule[] = streamRuleList([
-  {
-    id: "responses/item-place",
-    severity: "error",
-    concern: lost,
-    says: "Every event of an item has its output_index, an integer.",
-    source: "specification; llama.cpp #20607, lemonade #3607, maki #514",
-    breaks: ["AI SDK (schema)", "official SDKs: responses.stream()", "OpenClaw", "maki (arguments go to another call)"],
-    shown: hasItems,
-    *judge(view) {
+export const itemRules: Rules<StreamView> = on(httpAndSocket, {
+  ...whenAll(hasItems, {
+    *"responses/item-place"(view) {
       for (const { events } of streamState(view).items) {
         for (const { chunk, type, value } of events)
           if (!Number.isInteger(value.output_index))
             yield atFrame(chunk.frame, `${type}: output_index is ${shown(value.output_index)}`);
       }
     },
-  },
-  {
-    id: "responses/item-added",
-    severity: "error",
-    concern: lost,
-    says: "The first event of an item is response.output_item.added.",
-    source: "recordings 227 of 227; openai-python #2852; LiteLLM #22102, #37852, #41185; vLLM's agentic-api #62",
-    breaks: [
-      "official SDKs: responses.stream()",
-      "AI SDK (an error, or the text is dropped)",
-      "Codex (deltas are dropped)",
-    ],
-    shown: (view) => hasItems(view) && fromStart(view),
-    *judge(view) {
-      for (const { events } of streamState(view).items) {
-        const [first] = events;
-        if (first && first.type !== "response.output_item.added")
-          yield atFrame(first.chunk.frame, `${first.type} of an item that was not added`);
-      }
-    },
-  },
-  {
-    id: "responses/item-once",
-    severity: "error",
-    concern: lost,
-    says: "An item is added once and done once: every item has a place of its own.",
-    source:
-      "recordings 227 of 227; LiteLLM #36375 (one output_index for several items); source code of AI SDK, openai-node and Codex CLI",
-    breaks: ["AI SDK", "official SDKs: responses.stream()", "Codex (a call is run twice)"],
-    shown: hasItems,
-    *judge(view) {
+    *"responses/item-once"(view) {
       for (const { added, done } of streamState(view).items)
         for (const event of [...added.slice(1), ...done.slice(1)])
           yield atFrame(event.chunk.frame, `${event.type} again at output_index ${shown(event.value.output_index)}`);
     },
-  },
-  {
-    id: "responses/item-order",
-    severity: "error",
-    concern: lost,
-    says: "Items are added at output_index 0, 1, 2 …",
-    source: "recordings 227 of 227; openai-python #2852, #3126 (an item is looked up by its place)",
-    breaks: ["official SDKs: responses.stream() (before openai-python #3126)", "clients that keep items in a list"],
-    shown: (view) => hasItems(view) && fromStart(view),
-    *judge(view) {
-      const placed = streamState(view).items.filter(({ place }) => place !== undefined);
-      for (const [due, { place, events }] of placed.entries())
-        if (place !== due && events[0])
-          yield atMember(events[0].chunk, "output_index", `output_index ${place} instead of ${due}`);
-    },
-  },
-  {
-    id: "responses/item-one-at-a-time",
-    severity: "warning",
-    concern: lost,
-    says: "A message, reasoning item or call is done before the next one is added.",
-    source: "recordings 227 of 227; source code of Codex CLI: one item is open at a time",
-    breaks: ["Codex (deltas go to the item that was added last)"],
-    shown: hasItems,
-    *judge(view) {
+    *"responses/item-one-at-a-time"(view) {
       let open: unknown;
       for (const { chunk, type, value } of streamState(view).events) {
         if (type === "response.output_item.done" && value.output_index === open) open = undefined;
@@ -134,36 +71,7 @@ export const itemRules: readonly StreamRule[] = streamRuleList([
         open = value.output_index;
       }
     },
-  },
-  {
-    id: "responses/item-done",
-    severity: "error",
-    concern: lost,
-    says: "Every message, reasoning item and call ends with response.output_item.done, and nothing of it follows.",
-    source: "recordings 227 of 227; source code of Codex CLI and AI SDK: a call is run at its output_item.done",
-    breaks: ["Codex (no text, no call)", "AI SDK (no call)"],
-    follows: ["responses/item-added"],
-    shown: (view) => hasItems(view) && hasEnded(view),
-    *judge(view) {
-      for (const { added, done, events } of streamState(view).items) {
-        const [begin] = [...added, ...events];
-        if (added[0] && !isWritten(itemIn(added[0]))) continue;
-        const [end] = done;
-        const late = end && events[events.indexOf(end) + 1];
-        if (!end && begin) yield atFrame(begin.chunk.frame, "an item that is never done");
-        if (late) yield atFrame(late.chunk.frame, `${late.type} after the item was done`);
-      }
-    },
-  },
-  {
-    id: "responses/item-one-id",
-    severity: "error",
-    concern: lost,
-    says: "Every item has an id, and every event of it the same one.",
-    source: "recordings 227 of 227; vLLM #23218; LiteLLM #27671, #30071; llama.cpp #20607; opencode #46885",
-    breaks: ["AI SDK, opencode (they find the text and the reasoning by it)", "LangChain"],
-    shown: hasItems,
-    *judge(view) {
+    *"responses/item-one-id"(view) {
       for (const { events } of streamState(view).items) {
         const [first] = events;
         const id = first && idIn(first);
@@ -181,17 +89,7 @@ export const itemRules: readonly StreamRule[] = streamRuleList([
         }
       }
     },
-  },
-  {
-    id: "responses/item-same",
-    severity: "error",
-    concern: "tool calls break",
-    says: "An item is done as it was added: with its type, and a call with its call_id, name and namespace.",
-    source:
-      "recordings 227 of 227; specification; source code of AI SDK: a call begins with the call_id of added and ends with that of done",
-    breaks: ["AI SDK (a call that begins and one that ends, not the same)"],
-    shown: hasItems,
-    *judge(view) {
+    *"responses/item-same"(view) {
       for (const { added, done } of streamState(view).items) {
         const [begun, ended] = [itemIn(added[0]), itemIn(done[0])];
         if (!added[0] || !done[0]) continue;
@@ -200,17 +98,7 @@ export const itemRules: readonly StreamRule[] = streamRuleList([
             yield atMember(done[0].chunk, member, `${member} ${shown(ended[member])} after ${shown(begun[member])}`);
       }
     },
-  },
-  {
-    id: "responses/item-begins-empty",
-    severity: "error",
-    concern: lost,
-    says: "An item is added empty: no content, no summary, no arguments, no input.",
-    source:
-      "recordings 227 of 227; source code of openai-python, openai-node and LangChain: deltas are added to what is there",
-    breaks: ["official SDKs: responses.stream() (the text is there twice)", "LangChain (arguments twice)"],
-    shown: hasItems,
-    *judge(view) {
+    *"responses/item-begins-empty"(view) {
       for (const { added, parts } of streamState(view).items) {
         // Without deltas, the item may be added whole.
         if (!parts.some(({ deltas }) => deltas.length > 0)) continue;
@@ -224,16 +112,7 @@ export const itemRules: readonly StreamRule[] = streamRuleList([
         }
       }
     },
-  },
-  {
-    id: "responses/item-status",
-    severity: "error",
-    concern: "tool calls break",
-    says: "Messages and calls have a status: in_progress when added, completed or incomplete when done.",
-    source: "recordings 227 of 227; source code of AI SDK: its schema demands it of a call",
-    breaks: ["AI SDK (the call is dropped)"],
-    shown: hasItems,
-    *judge(view) {
+    *"responses/item-status"(view) {
       for (const { added, done } of streamState(view).items) {
         for (const event of [...added, ...done]) {
           const { type, status } = itemIn(event);
@@ -244,46 +123,63 @@ export const itemRules: readonly StreamRule[] = streamRuleList([
         }
       }
     },
+  }),
+  *"responses/item-added"(view) {
+    if (!hasItems(view) || !fromStart(view)) return notShown;
+    for (const { events } of streamState(view).items) {
+      const [first] = events;
+      if (first && first.type !== "response.output_item.added")
+        yield atFrame(first.chunk.frame, `${first.type} of an item that was not added`);
+    }
   },
-  {
-    id: "responses/item-output",
-    severity: "error",
-    concern: lost,
-    says: "The output of the response that ended is the messages, reasoning items and calls that were done, in their order.",
-    source: "recordings 227 of 227; source code of openai-agents (it reads nothing but the last event); sub2api #4468",
-    breaks: ["openai-agents (no answer, no call)", "official SDKs: final response", "LangChain", "tracing"],
-    follows: ["responses/item-done"],
-    shown: (view) => hasEnded(view) && fromStart(view),
-    *judge(view) {
-      const { items, end } = streamState(view);
-      if (!end || isAttributed(responseIn(end))) return;
-      const { output: list } = responseIn(end);
-      const output = (Array.isArray(list) ? list.filter(isObject) : []).filter(isWritten);
-      const done = items
-        .flatMap((item) => item.done.slice(0, 1))
-        .map(itemIn)
-        .filter(isWritten);
-      if (output.length !== done.length) {
-        yield atMember(end.chunk, "output", `${output.length} items in output, ${done.length} were done`);
-        return;
-      }
-      for (const [at, item] of done.entries()) {
-        const last = output[at] ?? {};
-        const member = ["type", "id", "call_id", "name", "arguments", "input", "status"].find(
-          (name) => last[name] !== item[name],
+  *"responses/item-order"(view) {
+    if (!hasItems(view) || !fromStart(view)) return notShown;
+    const placed = streamState(view).items.filter(({ place }) => place !== undefined);
+    for (const [due, { place, events }] of placed.entries())
+      if (place !== due && events[0])
+        yield atMember(events[0].chunk, "output_index", `output_index ${place} instead of ${due}`);
+  },
+  *"responses/item-done"(view) {
+    if (!hasItems(view) || !hasEnded(view)) return notShown;
+    for (const { added, done, events } of streamState(view).items) {
+      const [begin] = [...added, ...events];
+      if (added[0] && !isWritten(itemIn(added[0]))) continue;
+      const [end] = done;
+      const late = end && events[events.indexOf(end) + 1];
+      if (!end && begin) yield atFrame(begin.chunk.frame, "an item that is never done");
+      if (late) yield atFrame(late.chunk.frame, `${late.type} after the item was done`);
+    }
+  },
+  *"responses/item-output"(view) {
+    if (!hasEnded(view) || !fromStart(view)) return notShown;
+    const { items, end } = streamState(view);
+    if (!end || isAttributed(responseIn(end))) return;
+    const { output: list } = responseIn(end);
+    const output = (Array.isArray(list) ? list.filter(isObject) : []).filter(isWritten);
+    const done = items
+      .flatMap((item) => item.done.slice(0, 1))
+      .map(itemIn)
+      .filter(isWritten);
+    if (output.length !== done.length) {
+      yield atMember(end.chunk, "output", `${output.length} items in output, ${done.length} were done`);
+      return;
+    }
+    for (const [at, item] of done.entries()) {
+      const last = output[at] ?? {};
+      const member = ["type", "id", "call_id", "name", "arguments", "input", "status"].find(
+        (name) => last[name] !== item[name],
+      );
+      if (member !== undefined)
+        yield atMember(
+          end.chunk,
+          "output",
+          `output[${at}].${member} is ${shown(last[member])}, was ${shown(item[member])}`,
         );
-        if (member !== undefined)
-          yield atMember(
-            end.chunk,
-            "output",
-            `output[${at}].${member} is ${shown(last[member])}, was ${shown(item[member])}`,
-          );
-        else if (textIn(last) !== textIn(item))
-          yield atMember(end.chunk, "output", `output[${at}] says ${shown(textIn(last))}, was ${shown(textIn(item))}`);
-      }
-    },
+      else if (textIn(last) !== textIn(item))
+        yield atMember(end.chunk, "output", `output[${at}] says ${shown(textIn(last))}, was ${shown(textIn(item))}`);
+    }
   },
-]);
+});
 
 /** Returns the text of an item's parts. */
 function textIn({ content, summary }: Json): string {
@@ -310,159 +206,107 @@ function textEvents({ deltas, textDone }: StreamedPart): readonly StreamedEvent[
 }
 
 /** The parts of items in a stream. Source: specification; 227 recorded streams of 2026; what clients read. */
-export const partRules: readonly StreamRule[] = streamRuleList([
-  {
-    id: "responses/part-added",
-    severity: "error",
-    concern: lost,
-    says: "A part begins with response.content_part.added (of a summary: reasoning_summary_part.added), once and before its text.",
-    source:
-      "recordings 227 of 227; source code of openai-python and openai-node: a delta is added to the part at its index; LiteLLM #24445, #32777; sub2api #4468",
-    breaks: ["official SDKs: responses.stream()", "AI SDK (of a summary)"],
-    follows: ["responses/item-added"],
-    shown: (view) => fromStart(view) && partsOf(view).some(({ part }) => part.list !== "input"),
-    *judge(view) {
-      for (const { item, part } of partsOf(view)) {
-        if (part.list === "input") continue;
-        const own = new Set([...part.added, ...textEvents(part), ...part.done]);
-        const first = item.events.find((event) => own.has(event));
-        const again = part.added[1];
-        if (first && !part.added.includes(first))
-          yield atFrame(first.chunk.frame, `${first.type} of a part that was not added`);
-        if (again) yield atFrame(again.chunk.frame, `${again.type} again at index ${part.index}`);
-      }
-    },
+export const partRules: Rules<StreamView> = on(httpAndSocket, {
+  *"responses/part-added"(view) {
+    if (!fromStart(view) || !partsOf(view).some(({ part }) => part.list !== "input")) return notShown;
+    for (const { item, part } of partsOf(view)) {
+      if (part.list === "input") continue;
+      const own = new Set([...part.added, ...textEvents(part), ...part.done]);
+      const first = item.events.find((event) => own.has(event));
+      const again = part.added[1];
+      if (first && !part.added.includes(first))
+        yield atFrame(first.chunk.frame, `${first.type} of a part that was not added`);
+      if (again) yield atFrame(again.chunk.frame, `${again.type} again at index ${part.index}`);
+    }
   },
-  {
-    id: "responses/part-index",
-    severity: "error",
-    concern: lost,
-    says: "The parts of an item have content_index (of a summary: summary_index) 0, 1, 2 …",
-    source:
-      "recordings 227 of 227; vLLM #24788; lemonade #3607; source code of LangChain: parts are joined by their index",
-    breaks: ["official SDKs: responses.stream()", "LangChain (parts run together)"],
-    shown: (view) => fromStart(view) && partsOf(view).some(({ part }) => part.list !== "input"),
-    *judge(view) {
-      for (const { parts } of streamState(view).items) {
-        for (const list of ["content", "summary"] as const) {
-          const own = parts.filter((part) => part.list === list);
-          for (const [due, part] of own.entries()) {
-            const [first] = [...part.added, ...textEvents(part), ...part.done];
-            if (part.index !== due && first)
-              yield atMember(first.chunk, `${list}_index`, `${list}_index ${part.index} instead of ${due}`);
-          }
+  *"responses/part-index"(view) {
+    if (!fromStart(view) || !partsOf(view).some(({ part }) => part.list !== "input")) return notShown;
+    for (const { parts } of streamState(view).items) {
+      for (const list of ["content", "summary"] as const) {
+        const own = parts.filter((part) => part.list === list);
+        for (const [due, part] of own.entries()) {
+          const [first] = [...part.added, ...textEvents(part), ...part.done];
+          if (part.index !== due && first)
+            yield atMember(first.chunk, `${list}_index`, `${list}_index ${part.index} instead of ${due}`);
         }
       }
-    },
+    }
   },
-  {
-    id: "responses/part-kind",
-    severity: "error",
-    concern: lost,
-    says: "What is streamed is what was added: output_text in a part output_text of a message, arguments in a function_call.",
-    source: "recordings 227 of 227; vLLM #24788 (reasoning in a part output_text)",
-    breaks: ["official SDKs: responses.stream()", "clients that show reasoning apart"],
-    shown: hasParts,
-    *judge(view) {
-      for (const { item, part } of partsOf(view)) {
-        const added = part.added[0]?.value.part;
-        const type = part.list === "input" ? itemIn(item.added[0]).type : isObject(added) ? added.type : undefined;
-        for (const event of textEvents(part)) {
-          const kind = streamedTextOf(event.type);
-          if (kind && type !== undefined && kind.type !== type)
-            yield atMember(event.chunk, "type", `${event.type} in ${shown(type)}`);
-        }
-        const owner = part.list === "summary" || type === "reasoning_text" ? "reasoning" : "message";
-        const itemType = itemIn(item.added[0]).type;
-        const [first] = part.added;
-        if (first && part.list !== "input" && itemType !== undefined && itemType !== owner)
-          yield atMember(first.chunk, "part", `a part ${shown(type)} in an item ${shown(itemType)}`);
+  *"responses/part-kind"(view) {
+    if (!hasParts(view)) return notShown;
+    for (const { item, part } of partsOf(view)) {
+      const added = part.added[0]?.value.part;
+      const type = part.list === "input" ? itemIn(item.added[0]).type : isObject(added) ? added.type : undefined;
+      for (const event of textEvents(part)) {
+        const kind = streamedTextOf(event.type);
+        if (kind && type !== undefined && kind.type !== type)
+          yield atMember(event.chunk, "type", `${event.type} in ${shown(type)}`);
       }
-    },
+      const owner = part.list === "summary" || type === "reasoning_text" ? "reasoning" : "message";
+      const itemType = itemIn(item.added[0]).type;
+      const [first] = part.added;
+      if (first && part.list !== "input" && itemType !== undefined && itemType !== owner)
+        yield atMember(first.chunk, "part", `a part ${shown(type)} in an item ${shown(itemType)}`);
+    }
   },
-  {
-    id: "responses/part-done",
-    severity: "error",
-    concern: lost,
-    says: "A text ends with its own .done and then its part's, both once, before the item is done; no delta follows.",
-    source: "recordings 227 of 227; specification; source code of AI SDK and LangChain",
-    breaks: [
-      "AI SDK (a summary that never ends)",
-      "LangChain (it reads a refusal in its .done)",
-      "clients that wait for it",
-    ],
-    follows: ["responses/part-added", "responses/item-done"],
-    shown: (view) => fromStart(view) && hasParts(view) && hasEnded(view),
-    *judge(view) {
-      for (const { item, part } of partsOf(view)) {
-        const due = ["delta", "text", ...(part.list === "input" ? [] : ["part"])];
-        const placed = item.events.flatMap((event) => {
-          const step = part.deltas.includes(event)
-            ? "delta"
-            : part.textDone.includes(event)
-              ? "text"
-              : part.done.includes(event)
-                ? "part"
-                : item.done.includes(event)
-                  ? "item"
-                  : undefined;
-          return step === undefined ? [] : [{ event, step }];
-        });
-        const steps = placed.map(({ step }) => step).join(" ");
-        const wanted = new RegExp(`^(delta ?)*${due.slice(1).join(" ")}( item)?$`);
-        const last = placed.findLast(({ step }) => step !== "item")?.event ?? part.added[0];
-        if (!wanted.test(steps) && last) {
-          const [text] = part.textDone;
-          const late = text && part.deltas.some((delta) => item.events.indexOf(delta) > item.events.indexOf(text));
-          const found = late ? "a delta after the end of its text" : missing(part);
-          yield atFrame(last.chunk.frame, found);
-        }
+  *"responses/part-done"(view) {
+    if (!fromStart(view) || !hasParts(view) || !hasEnded(view)) return notShown;
+    for (const { item, part } of partsOf(view)) {
+      const due = ["delta", "text", ...(part.list === "input" ? [] : ["part"])];
+      const placed = item.events.flatMap((event) => {
+        const step = part.deltas.includes(event)
+          ? "delta"
+          : part.textDone.includes(event)
+            ? "text"
+            : part.done.includes(event)
+              ? "part"
+              : item.done.includes(event)
+                ? "item"
+                : undefined;
+        return step === undefined ? [] : [{ event, step }];
+      });
+      const steps = placed.map(({ step }) => step).join(" ");
+      const wanted = new RegExp(`^(delta ?)*${due.slice(1).join(" ")}( item)?$`);
+      const last = placed.findLast(({ step }) => step !== "item")?.event ?? part.added[0];
+      if (!wanted.test(steps) && last) {
+        const [text] = part.textDone;
+        const late = text && part.deltas.some((delta) => item.events.indexOf(delta) > item.events.indexOf(text));
+        const found = late ? "a delta after the end of its text" : missing(part);
+        yield atFrame(last.chunk.frame, found);
       }
-    },
+    }
   },
-  {
-    id: "responses/part-whole",
-    severity: "error",
-    concern: lost,
-    says: "The deltas of a text add up to what its .done, its part and its item say.",
-    source: "recordings 227 of 227; specification",
-    breaks: ["users (the text changes at its end)", "agents (other arguments than the ones that were shown)"],
-    shown: (view) => fromStart(view) && partsOf(view).some(({ part }) => part.deltas.length > 0),
-    *judge(view) {
-      for (const { item, part } of partsOf(view)) {
-        // OpenAI summarizes again after an answer was cut (recording of 2026-07).
-        if (part.list === "summary" && streamState(view).end?.type === "response.incomplete") continue;
-        const text = deltasOf(part);
-        for (const { event, whole } of wholeTexts(item, part))
-          if (whole !== text)
-            yield atFrame(event.chunk.frame, `${event.type} says ${shown(whole)}, the deltas ${shown(text)}`);
-      }
-    },
+  *"responses/part-whole"(view) {
+    if (!fromStart(view) || !partsOf(view).some(({ part }) => part.deltas.length > 0)) return notShown;
+    for (const { item, part } of partsOf(view)) {
+      // OpenAI summarizes again after an answer was cut (recording of 2026-07).
+      if (part.list === "summary" && streamState(view).end?.type === "response.incomplete") continue;
+      const text = deltasOf(part);
+      for (const { event, whole } of wholeTexts(item, part))
+        if (whole !== text)
+          yield atFrame(event.chunk.frame, `${event.type} says ${shown(whole)}, the deltas ${shown(text)}`);
+    }
   },
-  {
-    id: "responses/part-logprobs",
-    severity: "error",
-    concern: "log probabilities are wrong",
-    says: "The log probabilities of a text's deltas are those of its .done, and with the tokens of its text.",
-    source: "recordings with log probabilities; specification: ResponseTextDoneEvent.logprobs",
-    breaks: ["evaluation tools"],
-    shown: (view) =>
-      fromStart(view) &&
-      partsOf(view).some(({ part }) => part.textDone.some(({ value }) => tokensIn(value).length > 0)),
-    *judge(view) {
-      for (const { part } of partsOf(view)) {
-        const [end] = part.textDone;
-        const inDeltas = part.deltas.flatMap(({ value }) => tokensIn(value));
-        const whole = end ? tokensIn(end.value) : [];
-        if (!end || whole.length + inDeltas.length === 0) continue;
-        if (JSON.stringify(inDeltas) !== JSON.stringify(whole))
-          yield atMember(end.chunk, "logprobs", `${whole.length} tokens, ${inDeltas.length} in the deltas`);
-        else if (textOfTokens(whole) !== end.value.text)
-          yield atMember(end.chunk, "logprobs", `the tokens of another text: ${shown(textOfTokens(whole))}`);
-      }
-    },
+  *"responses/part-logprobs"(view) {
+    if (
+      !(
+        fromStart(view) &&
+        partsOf(view).some(({ part }) => part.textDone.some(({ value }) => tokensIn(value).length > 0))
+      )
+    )
+      return notShown;
+    for (const { part } of partsOf(view)) {
+      const [end] = part.textDone;
+      const inDeltas = part.deltas.flatMap(({ value }) => tokensIn(value));
+      const whole = end ? tokensIn(end.value) : [];
+      if (!end || whole.length + inDeltas.length === 0) continue;
+      if (JSON.stringify(inDeltas) !== JSON.stringify(whole))
+        yield atMember(end.chunk, "logprobs", `${whole.length} tokens, ${inDeltas.length} in the deltas`);
+      else if (textOfTokens(whole) !== end.value.text)
+        yield atMember(end.chunk, "logprobs", `the tokens of another text: ${shown(textOfTokens(whole))}`);
+    }
   },
-]);
+});
 
 function missing({ list, textDone, done }: StreamedPart): string {
   if (textDone.length === 0) return "a text without its .done";

@@ -12,13 +12,10 @@ import { isObject } from "../../../../wire/core/json.ts";
 import { atEnd, atFrame, atMember, atName } from "../place.ts";
 import { apiOfEndpoint } from "../exchange.ts";
 import { answerDate, memberViolation } from "../profile/member-order.ts";
-import type { ProfileName, ProfileRule } from "../profile/profile-rule.ts";
-import type { Violation } from "../rule.ts";
+import type { ProfileName } from "../profile/profile-rule.ts";
 import type { BodyView, Json, StreamView } from "../view.ts";
 import { isEnd, responseIn, streamState } from "./stream-state.ts";
-
-const concern = "it is not the form that was demanded";
-const breaks = ["tests that compare bytes"];
+import { type Rules, type Violation, notShown } from "../rule.ts";
 
 function isResponseStream({ exchange, chunks }: StreamView): boolean {
   return apiOfEndpoint[exchange.endpoint] === "responses" && chunks.length > 0;
@@ -36,122 +33,66 @@ function requestedObfuscation(view: StreamView): boolean | undefined {
 }
 
 /** Rules about the form of the Responses API in a profile. Source: recordings of 2026-07 and 2026-08. */
-export const responseProfileRules: readonly ProfileRule[] = [
-  {
-    id: "profile/response-members",
-    severity: "error",
-    concern,
-    says: "A response has the members of the profile: in exact those that answers of its month have, in a body also billing.",
-    source: "recordings since 2026-07: 69 of 69 streams, 169 of 169 bodies",
-    breaks,
-    judges: "profile",
-    stream: {
-      shown: (view) => isResponseStream(view) && streamState(view).lifecycle.length > 0,
-      *judge(view, profile) {
-        const expected = wanted(profile, false, answerDate(view));
-        for (const event of streamState(view).lifecycle) {
-          const found = memberViolation(responseIn(event), expected, profile === "lean");
-          if (found !== undefined) yield atMember(event.chunk, "response", `a response with ${found}`);
-        }
-      },
-    },
-    body: {
-      shown: isWholeResponse,
-      *judge(view, profile) {
-        const found = isObject(view.value)
-          ? memberViolation(view.value, wanted(profile, true, answerDate(view)), profile === "lean")
-          : undefined;
-        if (found !== undefined) yield atName(view, "object", found);
-      },
-    },
+export const responseProfileStreamRules: Rules<StreamView, ProfileName> = {
+  *"profile/response-members"(view, profile) {
+    if (!isResponseStream(view) || streamState(view).lifecycle.length === 0) return notShown;
+    const expected = wanted(profile, false, answerDate(view));
+    for (const event of streamState(view).lifecycle) {
+      const found = memberViolation(responseIn(event), expected, profile === "lean");
+      if (found !== undefined) yield atMember(event.chunk, "response", `a response with ${found}`);
+    }
   },
-  {
-    id: "profile/response-order",
-    severity: "error",
-    concern,
-    says: "Members are in alphabetical order after id, object, created_at, type, status; metadata of a response is last.",
-    source: "recordings since 2026-07: 69 of 69 streams, 169 of 169 bodies",
-    breaks,
-    judges: "profile",
-    stream: {
-      // Before, events had another order.
-      shown: (view) => isResponseStream(view) && answerDate(view) >= "2026-01",
-      *judge(view) {
-        for (const chunk of view.chunks) {
-          const found = outOfOrder(chunk.value);
-          if (found !== undefined) yield atMember(chunk, found.member, found.found);
-        }
-      },
-    },
-    body: {
-      shown: isWholeResponse,
-      *judge(view) {
-        const found = outOfOrder(view.value as Json);
-        if (found !== undefined) yield atName(view, found.member, found.found);
-      },
-    },
+  // Before, events had another order.
+  *"profile/response-order"(view) {
+    if (!isResponseStream(view) || answerDate(view) < "2026-01") return notShown;
+    for (const chunk of view.chunks) {
+      const found = outOfOrder(chunk.value);
+      if (found !== undefined) yield atMember(chunk, found.member, found.found);
+    }
   },
-  {
-    id: "profile/response-end",
-    severity: "error",
-    concern,
-    says: "The stream ends with data: [DONE] (lean, as the Open Responses specification demands) or without (exact).",
-    source: "recordings 227 of 227; Open Responses specification",
-    breaks,
-    judges: "profile",
-    stream: {
-      // A WebSocket stays open.
-      shown: (view) => view.exchange.endpoint === "responses" && view.chunks.some(({ value }) => isEnd(value.type)),
-      *judge(view, profile) {
-        const done = view.frames[view.done];
-        if (profile === "lean" && !done) yield atEnd(view.exchange.response.body, "no [DONE]");
-        if (profile === "exact" && done) yield atFrame(done, "[DONE]");
-      },
-    },
+  // A WebSocket stays open.
+  *"profile/response-end"(view, profile) {
+    if (view.exchange.endpoint !== "responses" || !view.chunks.some(({ value }) => isEnd(value.type))) return notShown;
+    const done = view.frames[view.done];
+    if (profile === "lean" && !done) yield atEnd(view.exchange.response.body, "no [DONE]");
+    if (profile === "exact" && done) yield atFrame(done, "[DONE]");
   },
-  {
-    id: "profile/response-obfuscation",
-    severity: "error",
-    concern,
-    says: "Deltas of text, summaries and calls have obfuscation unless include_obfuscation is false (exact), or only when it is true (lean).",
-    source: "recordings since 2026: 9,709 of 9,713 deltas",
-    breaks,
-    judges: "profile",
-    stream: {
-      shown: (view) => isResponseStream(view) && view.exchange.request.body !== undefined,
-      *judge(view, profile) {
-        const due = requestedObfuscation(view) ?? profile === "exact";
-        for (const { chunk, type, value } of streamState(view).events) {
-          const mayHave = "obfuscation" in (responseEvents.get(type)?.shape ?? {});
-          const has = "obfuscation" in value;
-          if (has && (!due || !mayHave)) yield atMember(chunk, "obfuscation", "obfuscation");
-          else if (!has && due && mayHave) yield atFrame(chunk.frame, "no obfuscation");
-        }
-      },
-    },
+  *"profile/response-obfuscation"(view, profile) {
+    if (!isResponseStream(view) || view.exchange.request.body === undefined) return notShown;
+    const due = requestedObfuscation(view) ?? profile === "exact";
+    for (const { chunk, type, value } of streamState(view).events) {
+      const mayHave = "obfuscation" in (responseEvents.get(type)?.shape ?? {});
+      const has = "obfuscation" in value;
+      if (has && (!due || !mayHave)) yield atMember(chunk, "obfuscation", "obfuscation");
+      else if (!has && due && mayHave) yield atFrame(chunk.frame, "no obfuscation");
+    }
   },
-  {
-    id: "profile/response-numbers",
-    severity: "error",
-    concern,
-    says: "Sampling parameters and log probabilities are printed as JSON.stringify does (lean), or with a point (exact: 1.0, in streams -1.5e-6, in bodies -1.5e-06).",
-    source: "recordings since 2026-07: 69 of 69 streams, 169 of 169 bodies",
-    breaks,
-    judges: "profile",
-    stream: {
-      shown: isResponseStream,
-      *judge(view, profile) {
-        for (const { frame } of view.chunks)
-          for (const violation of numbers(frame.data ?? "", profile, serde))
-            yield { ...violation, start: frame.dataStart + violation.start, end: frame.dataStart + violation.end };
-      },
-    },
-    body: {
-      shown: isWholeResponse,
-      judge: (view, profile) => numbers(view.exchange.response.body, profile, python),
-    },
+  *"profile/response-numbers"(view, profile) {
+    if (!isResponseStream(view)) return notShown;
+    for (const { frame } of view.chunks)
+      for (const violation of numbers(frame.data ?? "", profile, serde))
+        yield { ...violation, start: frame.dataStart + violation.start, end: frame.dataStart + violation.end };
   },
-];
+};
+
+export const responseProfileBodyRules: Rules<BodyView, ProfileName> = {
+  *"profile/response-members"(view, profile) {
+    if (!isWholeResponse(view)) return notShown;
+    const found = isObject(view.value)
+      ? memberViolation(view.value, wanted(profile, true, answerDate(view)), profile === "lean")
+      : undefined;
+    if (found !== undefined) yield atName(view, "object", found);
+  },
+  *"profile/response-order"(view) {
+    if (!isWholeResponse(view)) return notShown;
+    const found = outOfOrder(view.value as Json);
+    if (found !== undefined) yield atName(view, found.member, found.found);
+  },
+  *"profile/response-numbers"(view, profile) {
+    if (!isWholeResponse(view)) return notShown;
+    return yield* numbers(view.exchange.response.body, profile, python);
+  },
+};
 
 const floats = new RegExp(`(?<!\\\\)"(?:${floatMembers.join("|")})":\\s*(-?\\d[\\d.eE+-]*)`, "g");
 

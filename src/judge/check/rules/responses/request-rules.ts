@@ -3,17 +3,9 @@ import { bodyDemandsJson } from "../../../../wire/apis/tolerant/json-answer.ts";
 import { isObject } from "../../../../wire/core/json.ts";
 import { callIn, notOnlyJson, reasoningTagIn, specialTokenIn, textOfTokens, tokenViolation } from "../violations.ts";
 import { shown } from "../place.ts";
-import type { Violation } from "../rule.ts";
 import type { Json } from "../view.ts";
-import {
-  clientCalls,
-  isCompleted,
-  type ResponseRule,
-  responseRuleList,
-  responseText,
-  type ResponseView,
-  spokenParts,
-} from "./response-view.ts";
+import { clientCalls, isCompleted, responseText, type ResponseView, spokenParts } from "./response-view.ts";
+import { type Rules, type Violation, notShown } from "../rule.ts";
 
 /**
  * What a request expects of its response; nothing if the request is not known. A request that a server may refuse (a required call without
@@ -96,10 +88,6 @@ function clientTools({ tools, input }: Json): ReadonlySet<string> | undefined {
   );
 }
 
-const misunderstood = "requests are misunderstood";
-const lost = "text is lost or wrong";
-const probabilities = "log probabilities are wrong";
-
 function hasText(view: ResponseView): boolean {
   return responseText(view) !== "";
 }
@@ -123,184 +111,83 @@ function* tokenViolations(view: ResponseView): Generator<Violation> {
 }
 
 /** Rules about what a request expects of its response. Source: specification, `CreateResponse`. */
-export const responseRequestRules: readonly ResponseRule[] = responseRuleList([
-  {
-    id: "responses/required",
-    severity: "error",
-    concern: misunderstood,
-    says: "With tool_choice required, or a named tool, there is a call.",
-    source: "specification: tool_choice",
-    breaks: ["agents and structured extraction"],
-    shown: (view) => isCompleted(view) && expectationsOf(view).forced,
-    *judge(view) {
-      if (clientCalls(view).length === 0) yield view.at("output", "no call");
-    },
+export const responseRequestRules: Rules<ResponseView> = {
+  *"responses/required"(view) {
+    if (!isCompleted(view) || !expectationsOf(view).forced) return notShown;
+    if (clientCalls(view).length === 0) yield view.at("output", "no call");
   },
-  {
-    id: "responses/named",
-    severity: "error",
-    concern: misunderstood,
-    says: "With a named tool, only that tool is called.",
-    source: "specification: tool_choice",
-    breaks: ["agents and structured extraction"],
-    shown: (view) => expectationsOf(view).named !== undefined,
-    *judge(view) {
-      for (const call of clientCalls(view))
-        if (toolName(call) !== expectationsOf(view).named) yield view.at("name", `a call of ${shown(toolName(call))}`);
-    },
+  *"responses/named"(view) {
+    if (expectationsOf(view).named === undefined) return notShown;
+    for (const call of clientCalls(view))
+      if (toolName(call) !== expectationsOf(view).named) yield view.at("name", `a call of ${shown(toolName(call))}`);
   },
-  {
-    id: "responses/no-tools",
-    severity: "error",
-    concern: misunderstood,
-    says: "With tool_choice none, or without tools, there is no call.",
-    source: "specification: tool_choice",
-    breaks: ["agents that want an answer in words"],
-    shown: (view) => expectationsOf(view).silent,
-    *judge(view) {
-      for (const call of clientCalls(view)) yield view.at("name", `a call of ${shown(toolName(call))}`);
-    },
+  *"responses/no-tools"(view) {
+    if (!expectationsOf(view).silent) return notShown;
+    for (const call of clientCalls(view)) yield view.at("name", `a call of ${shown(toolName(call))}`);
   },
-  {
-    id: "responses/parallel",
-    severity: "error",
-    concern: misunderstood,
-    says: "With parallel_tool_calls false there is at most one call.",
-    source: "specification: parallel_tool_calls",
-    breaks: ["agents whose tools must run one after the other"],
-    shown: (view) => expectationsOf(view).single,
-    *judge(view) {
-      if (clientCalls(view).length > 1) yield view.at("output", `${clientCalls(view).length} calls`);
-    },
+  *"responses/parallel"(view) {
+    if (!expectationsOf(view).single) return notShown;
+    if (clientCalls(view).length > 1) yield view.at("output", `${clientCalls(view).length} calls`);
   },
-  {
-    id: "responses/known-tool",
-    severity: "error",
-    concern: "tool calls break",
-    says: "Only tools that the request declared (and allowed) are called; one in a namespace is called with it.",
-    source: "specification: tools, FunctionToolCall.namespace; source code of Codex CLI",
-    breaks: ["every agent (there is nothing to run)", "Codex (tools of MCP servers)"],
-    shown: (view) => expectationsOf(view).tools !== undefined && clientCalls(view).length > 0,
-    *judge(view) {
-      for (const call of clientCalls(view))
-        if (expectationsOf(view).tools?.has(toolName(call)) === false)
-          yield view.at("name", `a call of ${shown(toolName(call))}`);
-    },
+  *"responses/known-tool"(view) {
+    if (expectationsOf(view).tools === undefined || clientCalls(view).length === 0) return notShown;
+    for (const call of clientCalls(view))
+      if (expectationsOf(view).tools?.has(toolName(call)) === false)
+        yield view.at("name", `a call of ${shown(toolName(call))}`);
   },
-  {
-    id: "responses/json-text",
-    severity: "error",
-    concern: misunderstood,
-    says: "With text.format json_object or json_schema the text is one JSON value.",
-    source: "specification: text.format",
-    breaks: ["structured extraction (JSON.parse throws)"],
-    shown: (view) => isCompleted(view) && expectationsOf(view).json && hasText(view),
-    *judge(view) {
-      const texts = spokenParts(view).flatMap(({ text }) => (typeof text === "string" && text !== "" ? [text] : []));
-      for (const text of texts) for (const found of notOnlyJson(text)) yield view.at("text", found);
-    },
+  *"responses/json-text"(view) {
+    if (!isCompleted(view) || !expectationsOf(view).json || !hasText(view)) return notShown;
+    const texts = spokenParts(view).flatMap(({ text }) => (typeof text === "string" && text !== "" ? [text] : []));
+    for (const text of texts) for (const found of notOnlyJson(text)) yield view.at("text", found);
   },
-  {
-    id: "responses/max-output-tokens",
-    severity: "error",
-    concern: misunderstood,
-    says: "The answer has no more tokens than max_output_tokens allows, reasoning included.",
-    source: "specification: max_output_tokens",
-    breaks: ["callers that budget"],
-    shown: (view) => expectationsOf(view).limit !== undefined && isObject(view.response.usage),
-    *judge(view) {
-      const { usage } = view.response;
-      const used = isObject(usage) ? usage.output_tokens : 0;
-      const { limit = Infinity } = expectationsOf(view);
-      if (typeof used === "number" && used > limit) yield view.at("output_tokens", `${used} tokens, ${limit} allowed`);
-    },
+  *"responses/max-output-tokens"(view) {
+    if (expectationsOf(view).limit === undefined || !isObject(view.response.usage)) return notShown;
+    const { usage } = view.response;
+    const used = isObject(usage) ? usage.output_tokens : 0;
+    const { limit = Infinity } = expectationsOf(view);
+    if (typeof used === "number" && used > limit) yield view.at("output_tokens", `${used} tokens, ${limit} allowed`);
   },
-  {
-    id: "responses/logprobs",
-    severity: "error",
-    concern: probabilities,
-    says: "With include message.output_text.logprobs a text has the log probabilities of its tokens; without it has none.",
-    source: "specification: include; recordings with log probabilities",
-    breaks: ["evaluation tools", "clients that read them"],
-    shown: (view) => view.exchange.request.body !== undefined && isCompleted(view) && hasText(view),
-    *judge(view) {
-      for (const part of spokenParts(view)) {
-        if (typeof part.text !== "string" || part.text === "") continue;
-        const list = tokensOf(part);
-        if (expectationsOf(view).logprobs && list.length === 0) yield view.at("text", "a text without logprobs");
-        else if (!expectationsOf(view).logprobs && list.length > 0)
-          yield view.at("logprobs", "logprobs that were not asked for");
-        else if (list.length > 0 && textOfTokens(list) !== part.text)
-          yield view.at("logprobs", `the tokens of another text: ${shown(textOfTokens(list))}`);
-      }
-    },
+  *"responses/logprobs"(view) {
+    if (view.exchange.request.body === undefined || !isCompleted(view) || !hasText(view)) return notShown;
+    for (const part of spokenParts(view)) {
+      if (typeof part.text !== "string" || part.text === "") continue;
+      const list = tokensOf(part);
+      if (expectationsOf(view).logprobs && list.length === 0) yield view.at("text", "a text without logprobs");
+      else if (!expectationsOf(view).logprobs && list.length > 0)
+        yield view.at("logprobs", "logprobs that were not asked for");
+      else if (list.length > 0 && textOfTokens(list) !== part.text)
+        yield view.at("logprobs", `the tokens of another text: ${shown(textOfTokens(list))}`);
+    }
   },
-  {
-    id: "responses/logprob-tokens",
-    severity: "error",
-    concern: probabilities,
-    says: "A token has its text, a log probability of 0 or less, its bytes, and top_logprobs.",
-    source: "specification: LogProb",
-    breaks: ["evaluation tools", "typed clients (Go, Rust, Java, C#)"],
-    shown: (view) => spokenParts(view).some((part) => tokensOf(part).length > 0),
-    judge: tokenViolations,
+  *"responses/logprob-tokens"(view) {
+    if (!spokenParts(view).some((part) => tokensOf(part).length > 0)) return notShown;
+    return yield* tokenViolations(view);
   },
-  {
-    id: "responses/sealed",
-    severity: "warning",
-    concern: misunderstood,
-    says: "With include reasoning.encrypted_content every reasoning item has it.",
-    source:
-      "specification: include; recordings 642 of 642; source code of AI SDK: with store: false reasoning without it is not sent back",
-    breaks: ["AI SDK with store: false (the model forgets its reasoning between two calls)"],
-    shown: (view) => expectationsOf(view).encrypted && view.output.some(({ type }) => type === "reasoning"),
-    *judge(view) {
-      for (const { type, encrypted_content: content } of view.output)
-        if (type === "reasoning" && !(typeof content === "string" && content !== ""))
-          yield view.at("output", `encrypted_content is ${shown(content)}`);
-    },
+  *"responses/sealed"(view) {
+    if (!expectationsOf(view).encrypted || !view.output.some(({ type }) => type === "reasoning")) return notShown;
+    for (const { type, encrypted_content: content } of view.output)
+      if (type === "reasoning" && !(typeof content === "string" && content !== ""))
+        yield view.at("output", `encrypted_content is ${shown(content)}`);
   },
-  {
-    id: "responses/reasoning-in-text",
-    severity: "warning",
-    concern: lost,
-    says: "A text does not begin with reasoning in <think> or similar tags.",
-    source: "LM Studio #1569, opencode #43770",
-    breaks: ["clients that show the text", "structured output (the JSON begins with reasoning)"],
-    shown: hasText,
-    *judge(view) {
-      const reasoning = reasoningTagIn(responseText(view));
-      if (reasoning !== undefined) yield view.at("text", `text that begins ${shown(reasoning)}`);
-    },
+  *"responses/reasoning-in-text"(view) {
+    if (!hasText(view)) return notShown;
+    const reasoning = reasoningTagIn(responseText(view));
+    if (reasoning !== undefined) yield view.at("text", `text that begins ${shown(reasoning)}`);
   },
-  {
-    id: "responses/call-in-text",
-    severity: "warning",
-    concern: "tool calls break",
-    says: "A text does not contain tool calls in the model's own markup.",
-    source: "LM Studio #2115, oMLX #2565",
-    breaks: ["every agent: it sees text and no call"],
-    shown: (view) =>
-      view.exchange.request.body !== undefined && !expectationsOf(view).silent && isCompleted(view) && hasText(view),
-    *judge(view) {
-      const markup = callIn(responseText(view));
-      if (markup !== undefined) yield view.at("text", `${markup} in the text`);
-    },
+  *"responses/call-in-text"(view) {
+    if (
+      !(view.exchange.request.body !== undefined && !expectationsOf(view).silent && isCompleted(view) && hasText(view))
+    )
+      return notShown;
+    const markup = callIn(responseText(view));
+    if (markup !== undefined) yield view.at("text", `${markup} in the text`);
   },
-  {
-    id: "responses/special-token",
-    severity: "warning",
-    concern: lost,
-    says: "A text does not contain special tokens of the model.",
-    source: "vLLM #2538, mlx-examples #489",
-    breaks: ["users see <|im_end|>"],
-    shown: hasText,
-    *judge(view) {
-      const special = specialTokenIn(responseText(view));
-      if (special !== undefined) yield view.at("text", `text that ends with ${special}`);
-    },
+  *"responses/special-token"(view) {
+    if (!hasText(view)) return notShown;
+    const special = specialTokenIn(responseText(view));
+    if (special !== undefined) yield view.at("text", `text that ends with ${special}`);
   },
-]);
+};
 
 /** Members that are not compared with the request as they are. */
 const otherwiseCompared: ReadonlySet<string> = new Set([
@@ -319,35 +206,18 @@ const repeated = Object.keys(createResponse.shape).filter(
 );
 
 /** Rules about the members of a response that repeat its request. Source: 920 recorded responses with their requests. */
-export const echoRules: readonly ResponseRule[] = responseRuleList([
-  {
-    id: "responses/echo",
-    severity: "warning",
-    concern: "requests are misunderstood",
-    says: "The response repeats the parameters of its request: sampling, limits, tool_choice, the names of its tools, text.format, reasoning.effort, metadata, instructions.",
-    source:
-      "specification: Response; recordings 642 of 642; source code of dd-trace-py: openai_get_metadata_from_response reads the settings there",
-    breaks: ["dd-trace-py (a trace shows other settings than those that were sent)"],
-    shown: (view) => view.exchange.request.body !== undefined,
-    *judge(view) {
-      for (const [name, sent, echo] of compared(view))
-        if (echo !== undefined && JSON.stringify(echo) !== JSON.stringify(sent))
-          yield view.at(name, `${name} is ${shown(echo)}, ${shown(sent)} was sent`);
-    },
+export const echoRules: Rules<ResponseView> = {
+  *"responses/echo"(view) {
+    if (view.exchange.request.body === undefined) return notShown;
+    for (const [name, sent, echo] of compared(view))
+      if (echo !== undefined && JSON.stringify(echo) !== JSON.stringify(sent))
+        yield view.at(name, `${name} is ${shown(echo)}, ${shown(sent)} was sent`);
   },
-  {
-    id: "responses/echo-members",
-    severity: "note",
-    concern: "it differs from OpenAI",
-    says: "The response has every member that repeats a parameter, those that the request left out with their defaults.",
-    source: "recordings 642 of 642",
-    breaks: [],
-    *judge(view) {
-      const absent = repeated.filter((name) => !(name in view.response));
-      if (absent.length > 0) yield view.at("object", `no ${absent.join(", ")}`);
-    },
+  *"responses/echo-members"(view) {
+    const absent = repeated.filter((name) => !(name in view.response));
+    if (absent.length > 0) yield view.at("object", `no ${absent.join(", ")}`);
   },
-]);
+};
 
 /** Returns the parameters that were sent, with what the response repeats of them, or `undefined`. */
 function* compared({ exchange, response }: ResponseView): Generator<readonly [string, unknown, unknown]> {

@@ -1,7 +1,7 @@
 import { isObject } from "../../../../wire/core/json.ts";
 import { atMember, atName } from "../place.ts";
 import type { Exchange } from "../exchange.ts";
-import type { RuleFacts, Violation } from "../rule.ts";
+import type { Violation } from "../rule.ts";
 import type { BodyView, Json, StreamView } from "../view.ts";
 import { streamState } from "./stream-state.ts";
 
@@ -13,18 +13,6 @@ export interface ResponseView {
   readonly output: readonly Json[];
   /** Returns a violation at the first place of a member's name. */
   at(member: string, found: string): Violation;
-}
-
-/** Judges a response of the Responses API in its final state, streamed or not. */
-export interface ResponseRule extends RuleFacts {
-  readonly judges: "response";
-  /** Whether this response can show the rule at all. Default: always. */
-  shown?(view: ResponseView): boolean;
-  judge(view: ResponseView): Iterable<Violation>;
-}
-
-export function responseRuleList(rules: readonly Omit<ResponseRule, "judges">[]): readonly ResponseRule[] {
-  return rules.map((rule) => ({ ...rule, judges: "response" }));
 }
 
 /** Returns `undefined` for another API, and if no event ends the stream with a response. */

@@ -1,15 +1,10 @@
 import { endTypes, lifecycleTypes, streamedTexts } from "../../../../wire/apis/responses/event-schema.ts";
 import type { StreamedText } from "../../../../wire/apis/responses/event-schema.ts";
 import { isObject } from "../../../../wire/core/json.ts";
-import type { StreamRule } from "../rule.ts";
 import type { Chunk, Json, StreamView } from "../view.ts";
 
-/** Makes rules about streams: by HTTP and by WebSocket, unless a rule names its endpoints. */
-export function streamRuleList(
-  rules: readonly (Omit<StreamRule, "judges" | "endpoints"> & Partial<StreamRule>)[],
-): readonly StreamRule[] {
-  return rules.map((rule) => ({ endpoints: ["responses", "response-socket"], ...rule, judges: "stream" }));
-}
+/** The endpoints of streams. */
+export const httpAndSocket = ["responses", "response-socket"] as const;
 
 /** The events of a stream of the Responses API, grouped by item and part. */
 export interface ResponseStreamState {

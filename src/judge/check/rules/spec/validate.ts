@@ -1,8 +1,10 @@
 import type * as z from "zod";
+import { shown } from "../place.ts";
 
 export interface SchemaViolation {
   /** The path in the JSON, as a client writes it: `choices[0].delta.content`. */
   readonly path: string;
+  /** What is there, and what must be. */
   readonly found: string;
   /** The names and positions of the path. */
   readonly keys: readonly PropertyKey[];
@@ -12,26 +14,31 @@ export interface SchemaViolation {
 
 type Issue = z.core.$ZodIssue;
 
-/** Returns the first difference between a value and its schema, or `undefined`. */
-export function schemaViolation(schema: z.ZodType, value: unknown): SchemaViolation | undefined {
-  const result = schema.safeParse(value);
-  if (result.success) return undefined;
-  const [first] = result.error.issues
-    .map((issue) => innermost(issue, []))
-    .toSorted((a, b) => b.path.length - a.path.length);
-  if (first === undefined) return undefined;
-  const { path, issue } = first;
-  const missing = issue.code !== "custom" && isMissing(value, path);
-  return {
-    path: path.reduce<string>(
-      (text, name) =>
-        typeof name === "number" ? `${text}[${name}]` : text === "" ? String(name) : `${text}.${String(name)}`,
+/** Returns the differences between a value and its schema, the innermost first. */
+export function schemaViolations(schema: z.ZodType, value: unknown): readonly SchemaViolation[] {
+  const issues = schema.safeParse(value).error?.issues ?? [];
+  const places = issues.map((issue) => innermost(issue, [])).toSorted((a, b) => b.path.length - a.path.length);
+  return places.map(({ path, issue }) => {
+    const [parent, there] = [valueAt(value, path.slice(0, -1)), valueAt(value, path)];
+    const name = path.at(-1);
+    const isMissing =
+      issue.code === "custom" ? there === undefined : name !== undefined && !Object.hasOwn(parent as object, name);
+    const text = path.reduce<string>(
+      (before, key) =>
+        typeof key === "number" ? `${before}[${key}]` : before === "" ? String(key) : `${before}.${String(key)}`,
       "",
-    ),
-    found: missing ? "is missing" : words(issue),
-    keys: path,
-    member: String(path.findLast((name) => typeof name === "string") ?? ""),
-  };
+    );
+    return {
+      path: text === "" ? "the value" : text,
+      found: isMissing ? "is missing" : `is ${shown(there)}, must be ${demand(issue)}`,
+      keys: path,
+      member: String(path.findLast((key) => typeof key === "string") ?? ""),
+    };
+  });
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((inner, key) => (inner as Record<PropertyKey, unknown> | undefined)?.[key], value);
 }
 
 interface Place {
@@ -56,29 +63,21 @@ function isOfType(issue: Issue): boolean {
   return issue.code === "invalid_format" || (issue.code === "invalid_union" && issue.errors.length === 0);
 }
 
-function isMissing(value: unknown, path: readonly PropertyKey[]): boolean {
-  const name = path.at(-1);
-  const parent = path
-    .slice(0, -1)
-    .reduce<unknown>((inner, name) => (inner as Record<PropertyKey, unknown>)[name], value);
-  return name !== undefined && !Object.hasOwn(parent as object, name);
-}
-
-function words(issue: Issue): string {
+function demand(issue: Issue): string {
   switch (issue.code) {
     case "invalid_type":
-      return `must be ${issue.expected === "int" ? "integer" : issue.expected === "record" ? "object" : issue.expected}`;
+      return issue.expected === "int" ? "integer" : issue.expected === "record" ? "object" : issue.expected;
     case "invalid_value":
       return issue.values.length === 1
-        ? `must be ${JSON.stringify(issue.values[0])}`
-        : `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(", ")}`;
+        ? JSON.stringify(issue.values[0])
+        : `one of ${issue.values.map((value) => JSON.stringify(value)).join(", ")}`;
     case "too_small":
-      return `must be >= ${issue.minimum}`;
+      return issue.origin === "number" || issue.origin === "int" ? `>= ${issue.minimum}` : "filled";
     case "too_big":
-      return `must be <= ${issue.maximum}`;
+      return `<= ${issue.maximum}`;
     case "invalid_union":
-      return "has an unknown type";
+      return "of a known type";
     default:
-      return issue.code === "custom" ? issue.message : `has another form: ${issue.message}`;
+      return issue.message;
   }
 }

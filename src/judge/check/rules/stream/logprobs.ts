@@ -1,12 +1,10 @@
 import { requestMember } from "../exchange.ts";
 import { textOfTokens, tokenViolation } from "../violations.ts";
 import { atChoicePart, atEnd } from "../place.ts";
-import type { StreamRule, Violation } from "../rule.ts";
 import { isObject } from "../../../../wire/core/json.ts";
 import type { ChoicePart, StreamView } from "../view.ts";
-import { chat, deltaContent, hasContent, streamRulesOf } from "./stream-rule.ts";
-
-const wrongLogprobs = "log probabilities are wrong";
+import { chat, deltaContent, hasContent } from "./stream-rule.ts";
+import { type Rules, type Violation, notShown, on, whenAll } from "../rule.ts";
 
 interface PlacedToken {
   readonly entry: ChoicePart;
@@ -36,97 +34,22 @@ function* wrongTokens(view: StreamView, kind: "shape" | "value" | "bytes" | "ord
 }
 
 /** Rules about log probabilities in a chat stream. Source: specification, `ChatCompletionTokenLogprob`; recordings. */
-export const logprobRules: readonly StreamRule[] = streamRulesOf(chat, [
-  {
-    id: "logprobs/missing",
-    severity: "error",
-    concern: wrongLogprobs,
-    says: "Requested log probabilities are sent with the text.",
-    source: "specification: logprobs",
-    breaks: ["evaluation harnesses"],
-    shown: (view) => requestMember(view.exchange, "logprobs") === true && isWritten(view),
-    *judge(view) {
-      if (!hasTokens(view)) yield atEnd(view.exchange.response.body, "no log probabilities");
-    },
+export const logprobRules: Rules<StreamView> = on(chat, {
+  *"logprobs/missing"(view) {
+    if (requestMember(view.exchange, "logprobs") !== true || !isWritten(view)) return notShown;
+    if (!hasTokens(view)) yield atEnd(view.exchange.response.body, "no log probabilities");
   },
-  {
-    id: "logprobs/uninvited",
-    severity: "note",
-    concern: "it differs from OpenAI",
-    says: "Log probabilities are sent only when requested.",
-    source: "specification: logprobs defaults to false",
-    shown: (view) => view.exchange.request.body !== undefined && requestMember(view.exchange, "logprobs") !== true,
-    *judge(view) {
-      const first = tokens(view).next().value as PlacedToken | undefined;
-      if (first) yield atChoicePart(first.entry, "logprobs", "log probabilities that were not requested");
-    },
+  *"logprobs/uninvited"(view) {
+    if (view.exchange.request.body === undefined || requestMember(view.exchange, "logprobs") === true) return notShown;
+    const first = tokens(view).next().value as PlacedToken | undefined;
+    if (first) yield atChoicePart(first.entry, "logprobs", "log probabilities that were not requested");
   },
-  {
-    id: "logprobs/shape",
-    severity: "error",
-    concern: wrongLogprobs,
-    says: "A token has token, logprob, bytes and top_logprobs.",
-    source: "specification: ChatCompletionTokenLogprob",
-    breaks: ["typed clients (Go, Rust, Java, C#)", "official SDK helpers"],
-    shown: hasTokens,
-    judge: (view) => wrongTokens(view, "shape"),
-  },
-  {
-    id: "logprobs/value",
-    severity: "error",
-    concern: wrongLogprobs,
-    says: "A logprob is a number, 0 or less.",
-    source: "specification: logprob (the logarithm of a probability is at most 0)",
-    breaks: ["evaluation harnesses"],
-    shown: hasTokens,
-    judge: (view) => wrongTokens(view, "value"),
-  },
-  {
-    id: "logprobs/bytes",
-    severity: "warning",
-    concern: wrongLogprobs,
-    says: "A token's bytes are the UTF-8 of its text.",
-    source: "specification: bytes; recordings",
-    breaks: ["clients that join bytes to text"],
-    shown: hasTokens,
-    judge: (view) => wrongTokens(view, "bytes"),
-  },
-  {
-    id: "logprobs/order",
-    severity: "note",
-    concern: "it differs from OpenAI",
-    says: "top_logprobs are sorted, the most likely first.",
-    source: "recordings",
-    shown: hasTokens,
-    judge: (view) => wrongTokens(view, "order"),
-  },
-  {
-    id: "logprobs/count",
-    severity: "error",
-    concern: wrongLogprobs,
-    says: "A token has as many top_logprobs as requested.",
-    source: "specification: top_logprobs",
-    breaks: ["evaluation harnesses"],
-    shown: (view) => hasTokens(view) && requestMember(view.exchange, "logprobs") === true,
-    *judge(view) {
-      const requested = Number(requestMember(view.exchange, "top_logprobs") ?? 0);
-      for (const { entry, token } of tokens(view)) {
-        const top = isObject(token) && Array.isArray(token.top_logprobs) ? token.top_logprobs.length : 0;
-        // OpenAI adds the sampled token if it is not among the most likely.
-        if (top !== requested && top !== requested + 1)
-          yield atChoicePart(entry, "top_logprobs", `${top} instead of ${requested}`);
-      }
-    },
-  },
-  {
-    id: "logprobs/text",
-    severity: "error",
-    concern: wrongLogprobs,
-    says: "The tokens of a choice, joined, are its text, without the tokens of its reasoning.",
-    source: "specification: logprobs.content ('A list of message content tokens'); recordings",
-    breaks: ["clients that color text by confidence", "evaluation harnesses"],
-    shown: hasTokens,
-    *judge(view) {
+  ...whenAll(hasTokens, {
+    "logprobs/shape": (view) => wrongTokens(view, "shape"),
+    "logprobs/value": (view) => wrongTokens(view, "value"),
+    "logprobs/bytes": (view) => wrongTokens(view, "bytes"),
+    "logprobs/order": (view) => wrongTokens(view, "order"),
+    *"logprobs/text"(view) {
       for (const track of view.choices.values()) {
         const joined = track.flatMap(({ choice }) =>
           isObject(choice.logprobs) && Array.isArray(choice.logprobs.content) ? choice.logprobs.content : [],
@@ -137,5 +60,15 @@ export const logprobRules: readonly StreamRule[] = streamRulesOf(chat, [
           yield atChoicePart(last, "logprobs", "the joined tokens are not the text");
       }
     },
+  }),
+  *"logprobs/count"(view) {
+    if (!hasTokens(view) || requestMember(view.exchange, "logprobs") !== true) return notShown;
+    const requested = Number(requestMember(view.exchange, "top_logprobs") ?? 0);
+    for (const { entry, token } of tokens(view)) {
+      const top = isObject(token) && Array.isArray(token.top_logprobs) ? token.top_logprobs.length : 0;
+      // OpenAI adds the sampled token if it is not among the most likely.
+      if (top !== requested && top !== requested + 1)
+        yield atChoicePart(entry, "top_logprobs", `${top} instead of ${requested}`);
+    }
   },
-]);
+});

@@ -1,8 +1,8 @@
 import { atFrame, atMember, shown } from "../place.ts";
-import type { StreamRule } from "../rule.ts";
 import { isObject } from "../../../../wire/core/json.ts";
 import type { Chunk, StreamView } from "../view.ts";
-import { chat, streamRulesOf } from "./stream-rule.ts";
+import { chat } from "./stream-rule.ts";
+import { type Rules, notShown, on } from "../rule.ts";
 
 function obfuscated(view: StreamView): readonly Chunk[] {
   return view.chunks.filter((chunk) => "obfuscation" in chunk.value);
@@ -20,31 +20,24 @@ export function hasObfuscatedLength(json: string): boolean {
  * A rule about the random characters that hide a token's length. Source: specification, `stream_options.include_obfuscation`; recordings
  * since 2025-08.
  */
-export const obfuscationRules: readonly StreamRule[] = streamRulesOf(chat, [
-  {
-    id: "stream/obfuscation",
-    severity: "note",
-    concern: "it differs from OpenAI",
-    says: "obfuscation is in all chunks or in none: 0 to 15 of [0-9A-Za-z], as many as bring the chunk's JSON to a length of 1 modulo 16.",
-    source: "recordings 17,107 of 17,112 chunks (the others: audio's expires_at, and one edited by hand)",
-    shown: (view) => obfuscated(view).length > 0,
-    *judge(view) {
-      const without = view.chunks.find(({ value }) => !("obfuscation" in value) && !("error" in value));
-      if (without) yield atFrame(without.frame, "a chunk without obfuscation");
-      for (const chunk of obfuscated(view)) {
-        const { obfuscation } = chunk.value;
-        if (typeof obfuscation !== "string" || !/^[0-9A-Za-z]{0,15}$/.test(obfuscation))
-          yield atMember(chunk, "obfuscation", `obfuscation is ${shown(obfuscation)}`);
-        else if (!hasObfuscatedLength(chunk.frame.data ?? "") && !endsAudio(chunk))
-          yield atMember(
-            chunk,
-            "obfuscation",
-            `${obfuscation.length} characters in a chunk of ${chunk.frame.data?.length ?? 0}`,
-          );
-      }
-    },
+export const obfuscationRules: Rules<StreamView> = on(chat, {
+  *"stream/obfuscation"(view) {
+    if (obfuscated(view).length === 0) return notShown;
+    const without = view.chunks.find(({ value }) => !("obfuscation" in value) && !("error" in value));
+    if (without) yield atFrame(without.frame, "a chunk without obfuscation");
+    for (const chunk of obfuscated(view)) {
+      const { obfuscation } = chunk.value;
+      if (typeof obfuscation !== "string" || !/^[0-9A-Za-z]{0,15}$/.test(obfuscation))
+        yield atMember(chunk, "obfuscation", `obfuscation is ${shown(obfuscation)}`);
+      else if (!hasObfuscatedLength(chunk.frame.data ?? "") && !endsAudio(chunk))
+        yield atMember(
+          chunk,
+          "obfuscation",
+          `${obfuscation.length} characters in a chunk of ${chunk.frame.data?.length ?? 0}`,
+        );
+    }
   },
-]);
+});
 
 /** True for OpenAI's last chunk of an audio answer, which says when the audio expires and is padded by another rule. */
 function endsAudio({ choices }: Chunk): boolean {

@@ -1,25 +1,15 @@
-import type { StreamRule } from "../rule.ts";
+import type { Exchange } from "../exchange.ts";
 import type { ChoicePart, StreamView } from "../view.ts";
 
 /* What the rules about streams share. */
 
-export const chat = ["chat"] as const;
-export const chatAndCompletions = ["chat", "completions"] as const;
-export const openAis = ["chat", "completions", "responses"] as const;
+type Endpoints = readonly Exchange["endpoint"][];
+
+export const chat: Endpoints = ["chat"];
+export const chatAndCompletions: Endpoints = ["chat", "completions"];
+export const openAis: Endpoints = ["chat", "completions", "responses"];
 /** Every API that streams. */
-export const everyApi = [...openAis, "messages"] as const;
-
-/** A rule in a list. Without `breaks`, no client is known to break. */
-type ListedStreamRule = Omit<StreamRule, "judges" | "endpoints" | "breaks"> &
-  Partial<Pick<StreamRule, "endpoints" | "breaks">>;
-
-/** Returns the rules about streams of `endpoints`, except rules with endpoints of their own. */
-export function streamRulesOf(
-  endpoints: StreamRule["endpoints"],
-  rules: readonly ListedStreamRule[],
-): readonly StreamRule[] {
-  return rules.map((rule) => ({ endpoints, breaks: [], ...rule, judges: "stream" }));
-}
+export const everyApi: Endpoints = [...openAis, "messages"];
 
 /** True for a stream of chat or completions that contains an error. */
 export function hasError(view: StreamView): boolean {

@@ -1,7 +1,8 @@
 import { messageStreamRules } from "../messages/stream-rules.ts";
-import type { StreamRule } from "../rule.ts";
+import type { Rules } from "../rule.ts";
+import type { StreamView } from "../view.ts";
 import { responseStreamRules } from "../responses/event-rules.ts";
-import { chatDeltaRules } from "./delta.ts";
+import { chatDeltaRules, completionTextRules } from "./delta.ts";
 import { envelopeRules } from "./envelope.ts";
 import { errorRules, finishRules } from "./finish.ts";
 import { framingRules, streamHeaderRules } from "./framing.ts";
@@ -13,12 +14,13 @@ import { streamUsageRules } from "./usage.ts";
 import { specStreamRules } from "../spec/spec-rules.ts";
 
 /** Every rule about a streamed answer. */
-export const streamRules: readonly StreamRule[] = [
+export const streamRules: Rules<StreamView> = {
   ...framingRules,
   ...streamHeaderRules,
   ...envelopeRules,
   ...obfuscationRules,
   ...chatDeltaRules,
+  ...completionTextRules,
   ...toolRules,
   ...finishRules,
   ...streamUsageRules,
@@ -28,4 +30,4 @@ export const streamRules: readonly StreamRule[] = [
   ...specStreamRules,
   ...messageStreamRules,
   ...responseStreamRules,
-];
+};
