@@ -12,37 +12,29 @@ const entries = [
   ["truewire/fetch", "fetch.d.ts"],
   ["truewire/rules", "rules.d.ts"],
 ];
-/** Each page with the modules of src/ whose exports it describes. The first pattern that matches a module decides. */
+/**
+ * Each page with the modules of src/ whose exports it describes. The first pattern that matches a module decides. `brief`: the page says of
+ * each type what it is; its declaration has the members.
+ */
 const pages = [
   {
     file: "reading.md",
     title: "Reading streams and answers",
     about: "From another server's bytes to events, and from events to a whole answer.",
-    modules: /^library\/(read-|call-progress)|^core\/accumulate/,
+    modules: /^library\/read-|^core\/accumulate/,
   },
   {
     file: "writing.md",
     title: "Writing streams and answers",
     about: "From events to the bytes that clients of an API expect.",
-    modules: /^library\/(write-|repair)|^check\/repair/,
-  },
-  {
-    file: "messages.md",
-    title: "Messages",
-    about: "Conversations and images: OpenAI's JSON to the types of this library, which belong to no API, and back.",
-    modules: /^library\/(openai-messages|image-)|\/download-image|^apis\/(chat\/request-|adapt\/fit-media)/,
+    modules: /^library\/write-|^check\/repair/,
   },
   {
     file: "message-types.md",
+    brief: true,
     title: "Types of messages",
     about: "Messages, their parts, tools and calls, in a form that belongs to no API.",
     modules: /^core\/message/,
-  },
-  {
-    file: "tools.md",
-    title: "Tools, parameters and log probabilities",
-    about: "OpenAI's JSON to the types of this library, and back.",
-    modules: /^library\/(openai-|tool-|token-)/,
   },
   {
     file: "model-text.md",
@@ -60,10 +52,11 @@ const pages = [
     file: "server.md",
     title: "Server and handler",
     about: "The server in your own process. [Serving](../serving.md#in-your-own-server) explains it.",
-    modules: /^(app|server)\//,
+    modules: /^(app|server)\/|\/download-image|fit-media/,
   },
   {
     file: "configuration.md",
+    brief: true,
     title: "Configuration",
     about:
       "The object that `createServer` and `createHandler` take. [Configuration](../configuration.md) explains its members.",
@@ -74,35 +67,32 @@ const pages = [
     title: "Rules",
     about:
       "What `truewire check` tests, as pure functions. [Checking a server](../checking.md) explains them, and [rules.md](../rules.md) lists the rules.",
-    modules: /^check\/(?!rules\/group\/)/,
-  },
-  {
-    file: "several-exchanges.md",
-    title: "Rules about several exchanges",
-    about:
-      "Rules that compare answers: streamed and whole, stored and shown, before and after a disconnect. `truewire check` makes these requests.",
-    modules: /^check\/rules\/group\//,
+    modules: /^check\//,
   },
   {
     file: "events.md",
+    brief: true,
     title: "Events",
     about: "What a model reports, in order, and how it fails.",
     modules: /^core\/(events|failure|json-mistake)/,
   },
   {
     file: "requests.md",
+    brief: true,
     title: "Requests",
     about: "What a client asks of an engine, in a form that belongs to no API.",
     modules: /^core\/request|^apis\/(choices-answer|port)/,
   },
   {
     file: "observing.md",
+    brief: true,
     title: "Observing a request",
     about: "What an engine reports in addition to events: attempts, repairs, prompts, cache misses.",
     modules: /^core\/(generation-observer|inspection|cache-miss)/,
   },
   {
     file: "engines.md",
+    brief: true,
     title: "Engines",
     about: "The interface of everything that generates, for a source of your own.",
     modules: /^(core|apis)\//,
@@ -110,16 +100,12 @@ const pages = [
 ];
 const generated =
   "<!-- Written by scripts/api-page.mjs from the docstrings in src/: change them there, then run `npm run api`. -->";
-/** The kinds of rules, of which users need what they have in common (`RuleFacts`), and any JSON object. */
-const internal = new Set(["Rule", "MessageRule", "ResponseRule", "ProfileRule", "GroupRule", "Json"]);
+/** Any JSON object. */
+const internal = new Set(["Json"]);
 const check = process.argv.includes("--check");
 const folder = process.argv.slice(2).find((argument) => !argument.startsWith("--")) ?? "dist";
 const exported = readExports(folder);
-// Rules about several exchanges need whole sessions: `truewire check` is their example.
-const bare = exported.filter(
-  ({ kind, example, from }) =>
-    (kind === "function" || kind === "class") && example === undefined && !from.includes("/rules/group/"),
-);
+const bare = exported.filter(({ kind, example }) => (kind === "function" || kind === "class") && example === undefined);
 if (bare.length > 0) throw new Error(`without an @example: ${bare.map(({ name }) => name).join(", ")}`);
 const shown = new Map(exported.map((entry) => [entry.name, entry]));
 const hidden = exported.flatMap(({ name, text }) =>
@@ -273,8 +259,24 @@ function writePage(page) {
     ...(functions.length === 0
       ? []
       : ["## Functions and classes", functions.map(link).join(", "), ...functions.map(section)]),
-    ...(types.length === 0 ? [] : ["## Types", types.map(link).join(", "), ...types.map(section)]),
+    ...typeSections(),
   ].join("\n\n")}\n`;
+
+  function typeSections() {
+    if (types.length === 0) return [];
+    if (!page.brief) return ["## Types", types.map(link).join(", "), ...types.map(section)];
+    const rows = types.map(({ name, doc }) => `| \`${name}\` | ${firstSentence(doc).replaceAll("|", "\\|")} |`);
+    return [
+      "## Types",
+      "The declarations of the package describe the members; editors show them.",
+      ["| type | what it is |", "| --- | --- |", ...rows].join("\n"),
+    ];
+  }
+}
+
+/** The first sentence of a docstring, on one line. */
+function firstSentence(doc) {
+  return /^[^]*?[.:](?=\s|$)/.exec(doc.replaceAll("\n", " "))?.[0].replace(/:$/, ".") ?? doc;
 }
 
 function writeIndex() {
@@ -297,7 +299,8 @@ function writeIndex() {
 /** A link to the section of an export. GitHub numbers headings that differ only in capitals, such as `everyRule` and `EveryRule`. */
 function linkTo({ name, kind, page }, file) {
   const twin = kind === "type" && exported.some((other) => other.page === page && other.kind !== "type" && same(other));
-  return `[\`${name}\`](${file}#${name.toLowerCase()}${twin ? "-1" : ""})`;
+  const place = kind === "type" && page.brief ? "types" : name.toLowerCase();
+  return `[\`${name}\`](${file}#${place}${twin ? "-1" : ""})`;
   function same(other) {
     return other.name.toLowerCase() === name.toLowerCase();
   }

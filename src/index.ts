@@ -27,7 +27,7 @@ export {
   readResponsesAnswer,
   readResponsesStream,
 } from "./judge/library/read-stream.ts";
-export type { ReadAnswerOptions, ReadChatOptions, StreamSource } from "./judge/library/read-stream.ts";
+export type { EventSource, ReadAnswerOptions, ReadChatOptions, StreamSource } from "./judge/library/read-stream.ts";
 export {
   writeChatAnswer,
   writeChatChunks,
@@ -59,6 +59,7 @@ export type {
   GeneratedCallPart,
   GeneratedChoice,
   GeneratedFinish,
+  GeneratedHostedCall,
   GeneratedItem,
   GeneratedPart,
   GeneratedRefusal,
@@ -66,38 +67,8 @@ export type {
   GeneratedReasoning,
   Generation,
 } from "./wire/core/accumulate.ts";
-export { callProgress } from "./judge/library/call-progress.ts";
-export type { CallProgressEvent, EventSource, ProgressEvent } from "./judge/library/call-progress.ts";
 export { formatNames, ModelTextParser, parseModelText } from "./judge/library/parse-model-text.ts";
 export type { ModelTextOptions, ParsedMessage } from "./judge/library/parse-model-text.ts";
-export { toAssistantMessage } from "./judge/library/openai-messages.ts";
-export { parseArguments } from "./judge/library/call-progress.ts";
-export type { ParsedArguments } from "./judge/library/call-progress.ts";
-export { fromOpenAiMessages, toOpenAiMessages } from "./judge/library/openai-messages.ts";
-export type {
-  ChatAssistantMessage as OpenAiAssistantMessage,
-  ChatRequestContent as OpenAiContent,
-  ChatRequestMessage as OpenAiMessage,
-  ChatContentPart as OpenAiPart,
-  ChatRequestToolCall as OpenAiToolCall,
-} from "./wire/apis/chat/request-types.ts";
-export {
-  fromOpenAiToolChoice,
-  fromOpenAiTools,
-  toOpenAiToolChoice,
-  toOpenAiTools,
-} from "./judge/library/openai-tools.ts";
-export { fromToolDefinition, toToolDefinition } from "./judge/library/tool-definition.ts";
-export type { ParameterDefinition, ParameterType, ToolDefinition } from "./judge/library/tool-definition.ts";
-export { fromOpenAiParameters, toOpenAiParameters } from "./judge/library/openai-parameters.ts";
-export type { GenerationParameters, OpenAiParameters, SamplingStrategy } from "./judge/library/openai-parameters.ts";
-export { readStopReason, writeStopReason } from "./judge/library/openai-messages.ts";
-export type { StopReason } from "./judge/library/openai-messages.ts";
-export { readTokenLogprobs, writeTokenLogprobs } from "./judge/library/token-logprobs.ts";
-export type { LogprobShape } from "./judge/library/token-logprobs.ts";
-export { imagePart, inlineImages, readDataUrl } from "./judge/library/image-parts.ts";
-export type { DownloadImage } from "./judge/library/image-parts.ts";
-export type { ImageBytes } from "./wire/apis/adapt/fit-media.ts";
 export { FailureError } from "./wire/core/failure.ts";
 export type {
   Annotation,
@@ -111,6 +82,12 @@ export type {
   GenerationEnd,
   GenerationEvent,
   GenerationFailure,
+  HostedApprovalEvent,
+  HostedCallDeltaEvent,
+  HostedCallEndEvent,
+  HostedCallStartEvent,
+  HostedFunctionsEvent,
+  HostedResultEvent,
   ImageProblem,
   MarkupEvent,
   DialectJson,
@@ -161,6 +138,7 @@ export type {
 export type {
   FunctionFilter,
   HostedCall,
+  HostedCallIdentity,
   HostedCodeOutput,
   HostedContents,
   HostedDocument,

@@ -33,4 +33,5 @@ export type { QueueTier } from "./wire/core/request.ts";
 export type { Log, LogFields } from "./serve/server/log.ts";
 export { downloadImage } from "./engines/upstream/background/download-image.ts";
 export type { DownloadImageOptions } from "./engines/upstream/background/download-image.ts";
+export type { ImageBytes } from "./wire/apis/adapt/fit-media.ts";
 export type { OpenOptions } from "./serve/app/open-options.ts";

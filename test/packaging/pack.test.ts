@@ -128,7 +128,6 @@ describe("the packed tarball", () => {
     ["writeResponsesStream", 190_000],
     ["readMessagesStream", 165_000],
     ["writeMessagesStream", 150_000],
-    ["fromOpenAiMessages", 165_000],
   ])("a bundle of %s is small and needs nothing of Node", async (name, most) => {
     await writeFile(join(folder, "one.mjs"), `import { ${name} } from "truewire"; console.log(typeof ${name});`);
     const build = await rolldown({ input: join(folder, "one.mjs"), platform: "browser" });

@@ -2,7 +2,6 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { accumulateStream, readChatAnswer, readChatStream } from "./read-stream.ts";
 import type { StreamSource } from "./read-stream.ts";
-import { callProgress } from "./call-progress.ts";
 import { accumulate } from "../../wire/core/accumulate.ts";
 import type { Generation } from "../../wire/core/accumulate.ts";
 import type { GenerationEvent } from "../../wire/core/events.ts";
@@ -66,22 +65,6 @@ describe("what upstreams do to a stream", () => {
     );
     expect(choices[0]).toMatchObject({ text: "ab", finish: { reason: "length" } });
   });
-});
-
-test("unparseable arguments are kept with their text and flagged; whole calls are told once each", async () => {
-  const calls = [
-    callOf({ id: "call_1", function: { name: "f", arguments: '{"a":' } }),
-    callOf({ id: "call_2", function: { name: "f", arguments: '{"a":""}' } }, 1),
-  ];
-  const stream = chunk({ delta: { tool_calls: calls } }) + chunk({ delta: {}, finish_reason: "tool_calls" }) + done;
-  const told = [];
-  for await (const event of callProgress(readChatStream(stream), { incremental: false })) {
-    if (event.type === "tool-call") told.push(event);
-  }
-  expect(told).toMatchObject([
-    { status: "failed", raw: '{"a":', call: { id: "call_1", name: "f" } },
-    { status: "succeeded", value: { a: "" } },
-  ]);
 });
 
 test("tool_calls without calls ends a text, and is an error of the upstream without one", async () => {

@@ -13,7 +13,6 @@ import { failureOfText, readFailure } from "../../wire/apis/tolerant/read-failur
 import { readResponseBody, parseTolerantly } from "../../wire/apis/tolerant/read-response.ts";
 import { RepairLog } from "../../wire/apis/tolerant/repairs.ts";
 import type { Repair } from "../../wire/apis/tolerant/repairs.ts";
-import type { EventSource } from "./call-progress.ts";
 import { random } from "../../wire/random/random.ts";
 
 /*
@@ -31,6 +30,11 @@ export type StreamSource =
   | ReadableStream<Uint8Array | string>
   | AsyncIterable<Uint8Array | string | object>
   | Iterable<Uint8Array | string | object>;
+
+/** Events, one by one or in batches, as they come or all there. */
+export type EventSource =
+  | Iterable<GenerationEvent | readonly GenerationEvent[]>
+  | AsyncIterable<GenerationEvent | readonly GenerationEvent[]>;
 
 export interface ReadAnswerOptions {
   /** Makes an id for a call that has none, or one that is taken; default: a random id in the API's form (`call_…`, `toolu_…`). */

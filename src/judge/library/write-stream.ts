@@ -1,4 +1,4 @@
-import type { EventSource } from "./call-progress.ts";
+import type { EventSource } from "./read-stream.ts";
 import type { Generation } from "../../wire/core/accumulate.ts";
 import type { EndEvent, GenerationEvent } from "../../wire/core/events.ts";
 import { FailureError } from "../../wire/core/failure.ts";

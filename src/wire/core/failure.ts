@@ -4,14 +4,15 @@ import type { FailureKind, GenerationFailure, ImageProblem } from "./events.ts";
  * A failure that becomes an `end` event or an error body. Never thrown across `Engine.generate`.
  *
  * @example
- * import { FailureError, fromOpenAiMessages } from "truewire";
+ * import { FailureError, readChatStream, writeChatChunks } from "truewire";
  *
  * try {
- *   fromOpenAiMessages([{ role: "robot", content: "Hi" }]);
+ *   for await (const chunk of writeChatChunks(readChatStream("Internal error"), { model: "m" })) console.log(chunk.object);
  * } catch (error) {
- *   if (error instanceof FailureError) console.log(error.failure.status, error.failure.param, error.message);
+ *   if (error instanceof FailureError) console.log(error.failure.status, error.failure.kind);
  * }
- * // → 400 messages[0].role Unsupported message role: robot
+ * // → chat.completion.chunk
+ * // → 502 bad-answer
  */
 export class FailureError extends Error {
   readonly failure: GenerationFailure;
