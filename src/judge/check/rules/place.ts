@@ -1,7 +1,6 @@
 import type { Frame, SseLine } from "./frames.ts";
-import type { Violation } from "./rule.ts";
+import type { SchemaViolation, Violation } from "./rule.ts";
 import { placeOfPath } from "./json-place.ts";
-import type { SchemaViolation } from "./spec/validate.ts";
 import type { BodyView, ChoicePart, Chunk, Json } from "./view.ts";
 import { isObject } from "../../../wire/core/json.ts";
 

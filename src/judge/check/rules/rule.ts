@@ -48,6 +48,18 @@ export interface Violation {
   readonly member?: string;
 }
 
+/** A difference between a value and its schema. */
+export interface SchemaViolation {
+  /** The path in the JSON, as a client writes it: `choices[0].delta.content`. */
+  readonly path: string;
+  /** What is there, and what must be. */
+  readonly found: string;
+  /** The names and positions of the path. */
+  readonly keys: readonly PropertyKey[];
+  /** The last name in the path, or "" for the whole value. */
+  readonly member: string;
+}
+
 export interface Finding extends Violation {
   readonly rule: string;
 }

@@ -1,6 +1,6 @@
 import type * as z from "zod";
-import { notShown, type Rules, type Violation } from "../rule.ts";
-import { type SchemaViolation, schemaViolations } from "./validate.ts";
+import { notShown, type Rules, type SchemaViolation, type Violation } from "../rule.ts";
+import { schemaViolations } from "./validate.ts";
 
 /** An object of the wire that rules describe. */
 export interface Structure {

@@ -1,16 +1,6 @@
 import type * as z from "zod";
 import { shown } from "../place.ts";
-
-export interface SchemaViolation {
-  /** The path in the JSON, as a client writes it: `choices[0].delta.content`. */
-  readonly path: string;
-  /** What is there, and what must be. */
-  readonly found: string;
-  /** The names and positions of the path. */
-  readonly keys: readonly PropertyKey[];
-  /** The last name in the path, or "" for the whole value. */
-  readonly member: string;
-}
+import type { SchemaViolation } from "../rule.ts";
 
 type Issue = z.core.$ZodIssue;
 
