@@ -13,6 +13,7 @@ const houses: Readonly<Record<string, readonly string[]>> = {
     "cluster",
     "deploy",
     "faults",
+    "hosted",
     "http",
     "keys",
     "limits",

@@ -17,6 +17,7 @@ const belowApp = [
   "serve/config",
   "serve/kv",
   "serve/server",
+  "serve/hosted",
 ];
 
 /** Room → rooms that it may import. Files directly in src/ are the package's entries. */
@@ -36,6 +37,7 @@ const rooms = {
   "judge/library": [...wire, "text/formats", "text/templates", "wire/random"],
   "serve/kv": [],
   "serve/config": [...wire, "text/formats"],
+  "serve/hosted": ["wire/core", "engines/lifecycle", "engines/upstream", "engines/program", "serve/config"],
   "serve/server": [...wire, "serve/kv", "judge/inspect", "wire/random"],
   "serve/app": [...belowApp, "judge/check"],
   "serve/cli": [...belowApp, "serve/app", "judge/library", "judge/check", "judge/capture", "wire/random"],

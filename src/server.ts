@@ -27,7 +27,17 @@ export type {
   UpstreamTls,
   WireName,
 } from "./serve/config/config.ts";
-export type { SessionOptions, StoreOptions } from "./serve/config/config.ts";
+export type {
+  HostedProgramOptions,
+  HostedToolLimits,
+  HostedToolsOptions,
+  McpServerOptions,
+  SessionOptions,
+  StoreOptions,
+  WebFetchOptions,
+  WebSearchOptions,
+} from "./serve/config/config.ts";
+export type { HostedProgram, HostedProgramInput } from "./wire/core/hosted-program.ts";
 export type { FallbackReason } from "./wire/core/failure.ts";
 export type { QueueTier } from "./wire/core/request.ts";
 export type { Log, LogFields } from "./serve/server/log.ts";

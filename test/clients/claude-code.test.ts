@@ -11,6 +11,8 @@ import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { claudeCode } from "../support/claude-code.ts";
 import { ScriptedEngine } from "../support/scripted-engine.ts";
 import { waitMs } from "../support/hang.ts";
+import { searxngDouble } from "../doubles/searxng.ts";
+import type { TruewireConfig } from "../../src/serve/config/config.ts";
 
 const claude = claudeCode() ?? "";
 
@@ -32,12 +34,16 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function serve(respond: (request: GenerationRequest) => readonly GenerationEvent[]): Promise<ScriptedEngine> {
+  async function serve(
+    respond: (request: GenerationRequest) => readonly GenerationEvent[],
+    more: TruewireConfig = {},
+  ): Promise<ScriptedEngine> {
     const engine = new ScriptedEngine((request) => [respond(request)], "local");
     server = await createServer({
       port: 0,
       logLevel: "silent",
       models: [{ kind: "engine", engine, aliases: ["claude-*"] }],
+      ...more,
     });
     return engine;
   }
@@ -138,6 +144,55 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
       null,
       { cache_miss_reason: { type: "model_changed", cache_missed_input_tokens: expect.any(Number) } },
     ]);
+  });
+
+  // Its WebSearch is a request of its own with Anthropic's tool; it reported "Did 0 searches", and cited what the model had invented.
+  test("searches the web by what the server is configured with, and gets the results", async () => {
+    const page = { url: "https://truewire.example/notes", title: "Release notes", content: "Version 2 is faster." };
+    const searxng = await searxngDouble([page]);
+    try {
+      await serve(
+        (request) => {
+          const names = new Set((request.tools ?? []).map(({ name }) => name));
+          const results = JSON.stringify(messagesOf(request).filter(({ role }) => role === "tool"));
+          if (names.has("web_search"))
+            return said(
+              results === "[]"
+                ? { tool: "web_search", input: { query: "truewire release notes" } }
+                : `See [the notes](${page.url}).`,
+            );
+          if (!names.has("WebSearch")) return said("Done.");
+          return said(
+            results === "[]"
+              ? { tool: "WebSearch", input: { query: "truewire release notes" } }
+              : `They say: ${/Version 2 is faster|Release notes/.exec(results)?.[0] ?? "nothing"}.`,
+          );
+        },
+        { hostedTools: { webSearch: searxng.url } },
+      );
+      const { code, stdout } = await run(
+        "What do the release notes say?",
+        "--allowedTools",
+        "WebSearch",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+      );
+      expect(code).toBe(0);
+      expect(searxng.searches.map((search) => search.get("q"))).toEqual(["truewire release notes"]);
+      const lines = stdout.split("\n").filter((line) => line.startsWith("{"));
+      const told = lines.map((line) => JSON.parse(line) as { type: string; tool_use_result?: object; result?: string });
+      // What its interface says as "Did 1 search" is made of this.
+      expect(told.find(({ tool_use_result: result }) => result)?.tool_use_result).toMatchObject({
+        query: "truewire release notes",
+        results: expect.arrayContaining([
+          expect.objectContaining({ content: [{ title: page.title, url: page.url }] }),
+        ]) as unknown,
+      });
+      expect(told.at(-1)).toMatchObject({ type: "result", result: "They say: Release notes." });
+    } finally {
+      searxng.close();
+    }
   });
 
   test("an error that follows a call keeps it from being run", async () => {

@@ -22,6 +22,7 @@ function fakeBackground(downloads: string[] = []): Background {
   const unused = () => Promise.reject(new Error("unused"));
   return {
     judge: unused,
+    pageText: unused,
     documentText: (data) =>
       typeof data === "string" && data.includes("broken")
         ? Promise.reject(new Error("it is damaged"))

@@ -19,6 +19,7 @@ import { MemoryStore } from "../kv/memory-store.ts";
 import { noStore, openLimiterOf, openStoreOf, openTurnStoreOf, turnLimitsOf } from "./open-store-of.ts";
 import { openHandler } from "./open-handler.ts";
 import type { EmbeddedHandler, HandlerOptions } from "./open-handler.ts";
+import { HostedTools } from "./hosted-tools.ts";
 import { openTurnKey } from "./open-turn-key.ts";
 import { openObserving } from "./open-observing.ts";
 import { ProfileFile } from "./profile-file.ts";
@@ -148,6 +149,7 @@ export async function openServer(
     directory,
     reload: readConfig && (async () => reload(await readConfig())),
   });
+  const hosted = new HostedTools(log, nodeRuntime, (...call) => service.metrics?.observeHostedCall(...call));
   const observing = await openObserving(current, log, turns);
   const service: Service = {
     ...observing.of,
@@ -178,6 +180,7 @@ export async function openServer(
   }
   /** Closes everything that the server opened in addition to its models. */
   const release = async (graceMs: number): Promise<void> => {
+    await hosted.close();
     await turns?.close(graceMs);
     await service.store.close();
     await service.limiter.close();
@@ -190,6 +193,9 @@ export async function openServer(
     const turnStore = turns && (await openTurnStoreOf(current, nodeRuntime));
     if (turnStore) turns?.use(turnStore);
     service.limiter = await openLimiterOf(current, log, nodeRuntime);
+    const { executors, commit } = await hosted.prepare(current);
+    commit();
+    service.hostedTools = executors;
     service.directory = await pool.use(current, isForThisMachine(current, settings.keys));
     service.state = "ready";
   };
@@ -236,7 +242,15 @@ export async function openServer(
     const read = await readServerFiles(parsed, nodeRuntime);
     const nextSettings = settingsOf(parsed, read.keys, false);
     const inspector = inspectorOf({ ...parsed, host }, nextSettings, service.inspector);
-    service.directory = await pool.use(parsed, isForThisMachine({ host }, nextSettings.keys));
+    const hostedTools = await hosted.prepare(parsed);
+    try {
+      service.directory = await pool.use(parsed, isForThisMachine({ host }, nextSettings.keys));
+    } catch (error) {
+      await hostedTools.discard();
+      throw error;
+    }
+    hostedTools.commit();
+    service.hostedTools = hostedTools.executors;
     if (read.certificate) listener.renew?.(read.certificate);
     service.settings = settings = nextSettings;
     service.bodies.limit = nextSettings.bodyBudget;

@@ -22,6 +22,7 @@ import { MemoryStore } from "../kv/memory-store.ts";
 import { noStore, openLimiterOf, openStoreOf, openTurnStoreOf, turnLimitsOf } from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { keysOf } from "./server-files.ts";
+import { HostedTools } from "./hosted-tools.ts";
 import { PoolControl } from "./pool-control.ts";
 import type { Observing } from "./open-observing.ts";
 import type { Runtime } from "./runtime.ts";
@@ -74,6 +75,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     ...(turns && { turns }),
     sourceId: (text) => sourceId(service.turnKey, text),
   });
+  const hosted = new HostedTools(log, runtime, (...call) => service.metrics?.observeHostedCall(...call));
   const service: Service = {
     state: "loading",
     control: new PoolControl({ pool, directory: () => service.directory }),
@@ -100,6 +102,11 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     }
     if (service.turnKey === noKey) service.turnKey = await openTurnKey(parsed, log, runtime);
     if (service.limiter === ownLimiter) service.limiter = await openLimiterOf(parsed, log, runtime);
+    if (!service.hostedTools) {
+      const { executors, commit } = await hosted.prepare(parsed);
+      commit();
+      service.hostedTools = executors;
+    }
     return pool.use(parsed, false);
   };
   let observing: Observing | undefined;
@@ -139,6 +146,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
       const latestAt = performance.now() + graceMs + 1000;
       service.runs.close();
       await pool.close(graceMs);
+      await hosted.close();
       await service.runs.stop();
       await turns?.close(Math.max(0, latestAt - performance.now()));
       await service.store.close();
@@ -186,6 +194,7 @@ const webRuntime: Runtime = {
   certificates: missing("A certificate that is named by its file", "fetch has no TLS options."),
   keysFile: missing("A file of keys", "Pass its entries as `keys`."),
   stores: missing("A store in a folder or in Redis", "Leave `store` at `memory`, and leave `sharedLimits` out."),
+  hostedTools: missing("`hostedTools`", "Leave it out."),
   metrics: missing("`metrics`", "Leave it off."),
 };
 

@@ -11,6 +11,7 @@ export const nodeRuntime = {
   certificates: () => import("./configured-files.ts"),
   keysFile: () => import("./configured-files.ts"),
   stores: () => import("../kv/open.ts"),
+  hostedTools: () => import("../hosted/open-hosted-tools.ts"),
   metrics: () => import("../server/metrics/open-metrics.ts"),
 };
 

@@ -74,11 +74,18 @@ export function keyRingOf({ apiKey, keysFile }: Config, keys: readonly KeyConfig
 }
 
 function hashedKey(key: KeyConfig): HashedKey {
-  const { name, hash, models, expires, priority = "default", ...limits } = key;
+  const { name, hash, models, hostedTools, expires, priority = "default", ...limits } = key;
   return {
     hash,
     ...(expires !== undefined && { expiresAt: expires }),
-    client: { name, owner: name, tier: priority, ...(models && { models }), ...(isLimited(key) && { limits }) },
+    client: {
+      name,
+      owner: name,
+      tier: priority,
+      ...(models && { models }),
+      ...(hostedTools && { hostedTools }),
+      ...(isLimited(key) && { limits }),
+    },
   };
 }
 
@@ -145,11 +152,21 @@ export function withFixedSettings(next: TruewireConfig, first: TruewireConfig): 
  * added members of upstreams and in the URLs of the store and the limits.
  */
 export function secretsOf(config: Config): readonly string[] {
-  const { apiKey, adminKey, metricsKey, sessionKey, store, sharedLimits, models } = config;
+  const { apiKey, adminKey, metricsKey, sessionKey, store, sharedLimits, models, hostedTools } = config;
   const places = [store.at, ...(sharedLimits === undefined ? [] : [sharedLimits])];
   const ofPlaces = places.flatMap((at) => (URL.canParse(at) ? secretsOfUrl(new URL(at)) : []));
   const keys = [...apiKey, ...adminKey, ...metricsKey, ...(sessionKey === undefined ? [] : [sessionKey])];
-  return [...keys, ...ofPlaces, ...models.flatMap((model) => secretsOfModel(model))];
+  return [
+    ...keys,
+    ...ofPlaces,
+    ...models.flatMap((model) => secretsOfModel(model)),
+    ...(hostedTools.webSearch?.key === undefined ? [] : [hostedTools.webSearch.key]),
+    ...Object.values(hostedTools.mcp).flatMap(({ env, headers, url }) => [
+      ...Object.entries(env).flatMap(([name, value]) => (isSecretName.test(name) ? [value] : [])),
+      ...secretHeaders(headers),
+      ...(url === undefined ? [] : secretsOfUrl(new URL(url))),
+    ]),
+  ];
 }
 
 const isSecretName = /auth|key|token|secret|cookie|session|password|credential|sig/i;
@@ -159,13 +176,17 @@ const isSecretMember = /(api.?key|access.?key|auth\w*|token|secret|password|cred
 function secretsOfModel(model: ModelConfig): string[] {
   if (model.kind !== "upstream") return [];
   const { key, headers = {}, url, requests } = model;
-  const inHeaders = Object.entries(headers).filter(([name]) => isSecretName.test(name));
   return [
     ...(key === undefined ? [] : [key]),
-    ...inHeaders.flatMap(([, value]) => [value, value.replace(/^\S+\s+/, ""), ...passwordOf(value)]),
+    ...secretHeaders(headers),
     ...secretMembers(requests?.add),
     ...[url].flat().flatMap((one) => secretsOfUrl(new URL(one))),
   ];
+}
+
+function secretHeaders(headers: Readonly<Record<string, string>>): string[] {
+  const secret = Object.entries(headers).filter(([name]) => isSecretName.test(name));
+  return secret.flatMap(([, value]) => [value, value.replace(/^\S+\s+/, ""), ...passwordOf(value)]);
 }
 
 /** The decoded credentials of basic authentication, which an upstream may repeat. */

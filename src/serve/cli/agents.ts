@@ -40,6 +40,8 @@ export interface Agent {
   readonly install: string;
   /** About how many tokens its instructions and tools take: no request fits into a smaller context. Absent if not measured. */
   readonly promptTokens?: number;
+  /** The hosted tools that it declares. */
+  readonly hostedTools?: readonly "web_search"[];
   readonly setup: (target: AgentTarget) => AgentSetup;
 }
 
@@ -57,6 +59,7 @@ export const agents: Readonly<Record<string, Agent>> = {
     command: "codex",
     install: "npm install --global @openai/codex",
     promptTokens: 5000,
+    hostedTools: ["web_search"],
     setup: ({ url, key, model, models, folder }) => ({
       // Codex adds to config.toml which projects the user trusts; so the settings are arguments, and the file is Codex's own.
       args: Object.entries({
@@ -77,6 +80,7 @@ export const agents: Readonly<Record<string, Agent>> = {
     command: "claude",
     install: "npm install --global @anthropic-ai/claude-code",
     promptTokens: 12_000,
+    hostedTools: ["web_search"],
     // Of a model that it does not know, it assumes a context of a million tokens.
     setup: ({ url, key, model: { slug, context_window: context = comfortableContext }, folder }) => ({
       env: {

@@ -28,10 +28,20 @@ const config = {
   mistakes: [],
   hasKeys: false,
   upstreams: [],
+  searchesWeb: false,
 } as const;
 
 test("a healthy machine has no problems", () => {
   expect(problems({})).toEqual([]);
+});
+
+test("agents search the web only where something runs their searches", () => {
+  expect(textOf("web-search", {})).toBe(
+    "Codex and Claude Code declare a web search (web_search), and nothing here runs it: their searches fail",
+  );
+  expect(textOf("web-search", { config: { ...config, searchesWeb: true } })).toBe(
+    "Codex and Claude Code can search the web",
+  );
 });
 
 test.each([

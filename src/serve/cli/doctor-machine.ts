@@ -9,6 +9,7 @@ import { systemGpu } from "../../engines/llama/libraries/drivers.ts";
 import { loadLibraries } from "../../engines/llama/libraries/load-libraries.ts";
 import type { LoadedLibraries } from "../../engines/llama/process/libraries-main.ts";
 import type { ControlledModels } from "../server/admin/model-control.ts";
+import { agents } from "./agents.ts";
 import { findServers, type FoundServer, usualPorts } from "./discovery.ts";
 import type { DoctorFinding } from "./doctor-server.ts";
 
@@ -43,6 +44,8 @@ export interface ConfigFacts {
   readonly mistakes: readonly string[];
   readonly hasKeys: boolean;
   readonly upstreams: readonly string[];
+  /** Whether hostedTools has a web search. */
+  readonly searchesWeb: boolean;
 }
 
 const configFile = "truewire.yaml";
@@ -103,6 +106,7 @@ export function machineFindings(facts: MachineFacts): DoctorFinding[] {
     ...deviceFindings(facts),
     ...portFindings(facts),
     ...configFindings(facts),
+    searchFinding(facts),
     ...proxyFindings(facts),
     ...variableFindings(facts),
   ];
@@ -245,6 +249,21 @@ function configFindings({ config, environment }: MachineFacts): DoctorFinding[] 
         ]
       : []),
   ];
+}
+
+/** Agents declare a web search as one that the API's vendor runs, and take an answer without it for one with it. */
+function searchFinding({ config }: MachineFacts): DoctorFinding {
+  const titles = Object.values(agents).flatMap(({ title, hostedTools = [] }) =>
+    hostedTools.includes("web_search") ? [title] : [],
+  );
+  const who = titles.join(" and ");
+  if (config?.searchesWeb === true) return { id: "web-search", status: "ok", text: `${who} can search the web` };
+  return {
+    id: "web-search",
+    status: "unknown",
+    text: `${who} declare a web search (web_search), and nothing here runs it: their searches fail`,
+    cure: "truewire serve --web-search http://127.0.0.1:8888 (a SearXNG), or brave, or tavily; in truewire.yaml: hostedTools.webSearch",
+  };
 }
 
 const loopback = ["localhost", "127.0.0.1"];
@@ -414,15 +433,23 @@ async function devicesAt(port: number, timeout: number): Promise<Record<string, 
 
 async function configFacts(environment: Environment): Promise<ConfigFacts | undefined> {
   if (!existsSync(configFile)) return undefined;
-  let facts: ConfigFacts = { file: configFile, models: 0, mistakes: [], hasKeys: false, upstreams: [] };
+  let facts: ConfigFacts = {
+    file: configFile,
+    models: 0,
+    mistakes: [],
+    hasKeys: false,
+    upstreams: [],
+    searchesWeb: false,
+  };
   try {
-    const { keys, keysFile, models = [] } = await readConfigFile(configFile, environment);
+    const { keys, keysFile, hostedTools, models = [] } = await readConfigFile(configFile, environment);
     const upstreams = models.flatMap((entry) =>
       typeof entry === "object" && entry.kind === "upstream" ? [entry.url].flat() : [],
     );
     facts = {
       ...facts,
       hasKeys: keys !== undefined || keysFile !== undefined,
+      searchesWeb: hostedTools?.webSearch !== undefined,
       upstreams: [
         ...new Set(
           upstreams.flatMap((url) => (typeof url === "string" && URL.canParse(url) ? [new URL(url).hostname] : [])),

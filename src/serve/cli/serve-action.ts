@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { ConfigError } from "../config/config-error.ts";
-import type { LocalModel, ModelEntry, TruewireConfig } from "../config/config.ts";
+import type { HostedToolsOptions, LocalModel, ModelEntry, TruewireConfig } from "../config/config.ts";
 import { errorInFile, noModels, readConfigFile } from "../config/read-config-file.ts";
 import { parseConfig } from "../config/schema.ts";
 import { isFolder, modelsInFolder } from "../config/folder.ts";
@@ -60,7 +60,44 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
 /** A setting of a model from its option: those that may be given several times have other names there. */
 function settingOf([name, value]: readonly [string, unknown]): readonly [string, unknown] {
   if (name === "model") return ["models", value];
+  if (name === "hostedProgram") return ["programs", value];
   return name === "lora" ? ["adapters", (value as readonly string[]).map((path) => ({ path }))] : [name, value];
+}
+
+/** Options that are no settings of the server. */
+const otherOptions: ReadonlySet<string> = new Set([
+  "config",
+  "discovery",
+  "webSearch",
+  "webFetch",
+  "mcp",
+  "hostedProgram",
+]);
+
+/** What runs hosted tools, by the options; servers and programs are added to those of the file. Throws an Error for one without a name. */
+function hostedToolsFrom(
+  { webSearch, webFetch, mcp, hostedProgram }: Options,
+  { mcp: servers, programs }: HostedToolsOptions = {},
+): HostedToolsOptions {
+  const named = (option: string, values: unknown, example: string): Readonly<Record<string, string>> =>
+    Object.fromEntries(
+      ((values ?? []) as readonly string[]).map((value) => {
+        const at = value.indexOf("=");
+        if (at < 1) throw new Error(`${option} ${value}: expected a name and what it means, such as ${example}.`);
+        return [value.slice(0, at), value.slice(at + 1)];
+      }),
+    );
+  const key = webSearch === "brave" || webSearch === "tavily" ? process.env[`${webSearch.toUpperCase()}_API_KEY`] : "";
+  return {
+    ...(typeof webSearch === "string" && {
+      webSearch: key ? { engine: webSearch as "brave" | "tavily", key } : webSearch,
+    }),
+    ...(webFetch === true && { webFetch }),
+    ...(mcp !== undefined && { mcp: { ...servers, ...named("--mcp", mcp, "docs=./server.js") } }),
+    ...(hostedProgram !== undefined && {
+      programs: { ...programs, ...named("--hosted-program", hostedProgram, "code_interpreter=./run.ts") },
+    }),
+  };
 }
 
 /** That of the configuration, where it names none. */
@@ -185,6 +222,7 @@ const secretOptions: ReadonlySet<string> = new Set([
   "key",
   "store",
   "sharedLimits",
+  "mcp",
 ]);
 
 /**
@@ -235,7 +273,7 @@ function isFree(port: number, host: string): Promise<boolean> {
 async function withPlaces(error: unknown, options: Options, file: string | undefined): Promise<unknown> {
   if (!(error instanceof ConfigError)) return error;
   const lines = error.problems.map(({ path, message, line }) => {
-    const setting = path[0] === "models" ? path[2] : path[0];
+    const setting = path[0] === "models" ? path[2] : path[0] === "hostedTools" ? path[1] : path[0];
     const given = Object.entries(options).find((option) => setting !== undefined && settingOf(option)[0] === setting);
     if (line !== undefined || given === undefined) return undefined;
     const [name, value] = given;
@@ -274,7 +312,7 @@ async function configuration(
 ): Promise<TruewireConfig> {
   const fromFile: TruewireConfig = file === undefined ? {} : await readConfigFile(file, process.env);
   const own: TruewireConfig = Object.fromEntries(
-    Object.entries(options).filter(([name]) => name !== "config" && name !== "discovery" && !(name in modelOptions)),
+    Object.entries(options).filter(([name]) => !otherOptions.has(name) && !(name in modelOptions)),
   );
   refuseMixedKeys(fromFile, own);
   const models: (string | ModelEntry)[] = [...(fromFile.models ?? [])];
@@ -289,7 +327,8 @@ async function configuration(
     models.push(...ofMachine);
   }
   if (models.length === 0) throw noModels(file);
-  return { ...fromEnvironment(), ...fromFile, ...own, models };
+  const hostedTools = { ...fromFile.hostedTools, ...hostedToolsFrom(options, fromFile.hostedTools) };
+  return { ...fromEnvironment(), ...fromFile, ...own, hostedTools, models };
 }
 
 /**

@@ -3,6 +3,7 @@ import type { SourceApi } from "../../wire/apis/source-port.ts";
 import type { Engine } from "../../wire/core/engine.ts";
 import type { AdaptationName } from "../../wire/apis/adapt/adaptation-names.ts";
 import type { FallbackReason } from "../../wire/core/failure.ts";
+import type { HostedProgram } from "../../wire/core/hosted-program.ts";
 import type { QueueTier } from "../../wire/core/request.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 
@@ -105,6 +106,8 @@ export interface TruewireConfig {
   readonly inspect?: boolean;
   /** What these requests may take in memory; default 32MiB. */
   readonly inspectSize?: Size;
+  /** What runs the tools that an API's vendor runs in its own service, such as a web search; default: nothing runs them. */
+  readonly hostedTools?: HostedToolsOptions;
   /** What to serve. A text is a target as on the command line: `name=model.gguf`, `https://…`, `./program.ts`. */
   readonly models?: readonly (string | ModelEntry)[];
 }
@@ -117,6 +120,8 @@ export interface KeyEntry {
   readonly hash: string;
   /** Names of the models that it may use, as clients write them; `*` matches any text. Default: all. */
   readonly models?: readonly string[];
+  /** Names of the hosted tools that it may use: `web_search`, `web_fetch`, those of MCP servers and programs; `*` matches any text. Default: all. */
+  readonly hostedTools?: readonly string[];
   readonly requestsPerMinute?: number | string;
   /** Of prompts and answers together. */
   readonly tokensPerMinute?: number | string;
@@ -133,6 +138,79 @@ export interface KeyEntry {
   readonly priority?: QueueTier;
   /** When it stops working: a day (`2027-01-31`, its beginning in UTC), or a time with its zone. */
   readonly expires?: string;
+}
+
+/** What runs hosted tools (docs/hosted-tools.md). */
+export interface HostedToolsOptions {
+  /** The URL of a SearXNG, `brave`, `tavily`, a program's file, or a mapping. */
+  readonly webSearch?: string | WebSearchOptions;
+  /** Whether pages are fetched from the public internet; default false. */
+  readonly webFetch?: boolean | WebFetchOptions;
+  /** MCP servers by the names that clients use: a URL, a file for Node, a command, or a mapping. */
+  readonly mcp?: Readonly<Record<string, string | McpServerOptions>>;
+  /** The user's own functions by the type of tool that they run: `code_interpreter`, `file_search`, or any other. */
+  readonly programs?: Readonly<Record<string, string | HostedProgram | HostedProgramOptions>>;
+}
+
+/** The limits of what runs a hosted tool. */
+export interface HostedToolLimits {
+  /** Of one call; then it ends with an error, and the answer continues. Default 30s. */
+  readonly timeout?: Duration;
+  /** The most calls in one answer, whatever the client allows; default 20. */
+  readonly maxCalls?: number | string;
+  /** The longest result, in characters; longer ones are cut. Default 100KiB. */
+  readonly maxOutput?: Size;
+}
+
+export interface WebSearchOptions extends HostedToolLimits {
+  /** Default `searxng`. */
+  readonly engine?: "searxng" | "brave" | "tavily";
+  /** Where the engine is; needed for `searxng`. */
+  readonly url?: string;
+  /** The key of `brave` or `tavily`. */
+  readonly key?: string;
+  /** A module that searches, in place of an engine; in code also a function. */
+  readonly program?: string | HostedProgram;
+  /** The most results of a search; default: 5, 8 or 15, by the client's `search_context_size`. */
+  readonly maxResults?: number | string;
+  /** The only domains, with their subdomains; default: all. */
+  readonly allowedDomains?: readonly string[];
+  readonly blockedDomains?: readonly string[];
+}
+
+export interface WebFetchOptions extends HostedToolLimits {
+  /** The only domains, with their subdomains; default: all. */
+  readonly allowedDomains?: readonly string[];
+  readonly blockedDomains?: readonly string[];
+  /** Hosts that may have addresses of this machine or of private networks; default: none. */
+  readonly privateHosts?: readonly string[];
+  /** Fetch URLs that are not in the conversation, too; default false. */
+  readonly anyUrl?: boolean;
+  /** The largest page or document; default 10MiB. */
+  readonly maxSize?: Size;
+}
+
+/** An MCP server: a program that is started, or a URL. */
+export interface McpServerOptions extends HostedToolLimits {
+  readonly command?: string;
+  readonly args?: readonly string[];
+  /** Variables of its environment, which has few others. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Its working folder. */
+  readonly folder?: string;
+  /** Over Streamable HTTP. */
+  readonly url?: string;
+  /** Headers of requests to the URL; they win over those of clients. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The `connector_id` of clients for which this server stands. */
+  readonly connector?: string;
+  /** The functions that clients may use; default: all. */
+  readonly functions?: readonly string[];
+}
+
+export interface HostedProgramOptions extends HostedToolLimits {
+  /** Needed. */
+  readonly program?: string | HostedProgram;
 }
 
 export interface StoreOptions {

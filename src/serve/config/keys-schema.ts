@@ -10,6 +10,7 @@ export interface KeyConfig {
   /** SHA-256 in lower-case hexadecimal digits. */
   readonly hash: string;
   readonly models?: readonly string[] | undefined;
+  readonly hostedTools?: readonly string[] | undefined;
   readonly requestsPerMinute?: number | undefined;
   readonly tokensPerMinute?: number | undefined;
   readonly tokensPerDay?: number | undefined;
@@ -39,6 +40,11 @@ const key = settings(
     models: listShape(text("a model's name, such as gpt-*"), "a list such as [small, gpt-*]")
       .optional()
       .describe("Names of the models that it may use, as clients write them; * matches any text (default: all)"),
+    hostedTools: listShape(text("a tool's name, such as web_search"), "a list such as [web_search, docs]")
+      .optional()
+      .describe(
+        "Names of the hosted tools that it may use: web_search, web_fetch, those of MCP servers and programs; * matches any text (default: all)",
+      ),
     requestsPerMinute: integer(1).optional().describe("The most requests in a minute"),
     tokensPerMinute: integer(1).optional().describe("The most tokens in a minute, of prompts and answers together"),
     tokensPerDay: integer(1).optional().describe("The most tokens on a day (UTC), of prompts and answers together"),
@@ -85,7 +91,14 @@ export function parseKeys(value: unknown): readonly KeyConfig[] {
 }
 
 /** The settings of a key that are not limits. */
-const unlimited: ReadonlySet<string> = new Set<keyof KeyConfig>(["name", "hash", "models", "expires", "priority"]);
+const unlimited: ReadonlySet<string> = new Set<keyof KeyConfig>([
+  "name",
+  "hash",
+  "models",
+  "hostedTools",
+  "expires",
+  "priority",
+]);
 
 /** Whether the usage of a key is counted. */
 export function isLimited(key: KeyConfig): boolean {

@@ -3,6 +3,7 @@ import { dirname, isAbsolute, resolve } from "node:path";
 import { ConfigError, type ConfigProblem } from "./config-error.ts";
 import { checkWorkers } from "./check-workers.ts";
 import type { ModelEntry, TruewireConfig } from "./config.ts";
+import { checkHostedTools, withHostedPathsFrom } from "./hosted-tools-schema.ts";
 import { parseConfig } from "./schema.ts";
 import { isFolder, modelsInFolder } from "./folder.ts";
 import { modelOfTarget } from "./target.ts";
@@ -38,6 +39,7 @@ export async function checkConfigFile(
     const missing = (config.models ?? []).flatMap((model, at) => missingFilesOf(model, at, folder));
     if (missing.length > 0) throw new ConfigError(missing);
     checkWorkers(config, parsed.keys);
+    checkHostedTools(parsed.hostedTools);
   });
   const { models = [] } = await readConfigFile(file, environment);
   if (models.length === 0) throw noModels(file);
@@ -120,6 +122,7 @@ function withPathsFrom(config: TruewireConfig, folder: string): TruewireConfig {
     ...(config.logStream !== undefined && { logStream: path(config.logStream) }),
     ...(config.tlsCert !== undefined && { tlsCert: path(config.tlsCert) }),
     ...(config.tlsKey !== undefined && { tlsKey: path(config.tlsKey) }),
+    ...(config.hostedTools && { hostedTools: withHostedPathsFrom(config.hostedTools, path) }),
     ...(models && { models }),
   };
 }

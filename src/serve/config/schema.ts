@@ -11,6 +11,8 @@ import type {
 } from "./config.ts";
 import { modelSchema, programSchema, wireSchema } from "./model-schema.ts";
 import type { ModelConfig } from "./model-schema.ts";
+import { hostedProgramSchema, hostedToolsSchema } from "./hosted-tools-schema.ts";
+import type { HostedToolsConfig } from "./hosted-tools-schema.ts";
 import { keysSchema } from "./keys-schema.ts";
 import type { KeyConfig } from "./keys-schema.ts";
 import { problemsOf, expectation, expected, flag, integer, listShape, oneOf, settings, text } from "./shapes.ts";
@@ -111,6 +113,7 @@ export interface Config {
   readonly adminKey: readonly string[];
   readonly inspect?: boolean | undefined;
   readonly inspectSize: number;
+  readonly hostedTools: HostedToolsConfig;
   readonly models: readonly ModelConfig[];
 }
 
@@ -141,7 +144,7 @@ export function configJsonSchema(): Record<string, unknown> {
     override: ({ zodSchema, jsonSchema }) => {
       const of: unknown = zodSchema;
       // In a file, a program is a path, an engine cannot be, and a target's text names a model.
-      if (of === programSchema) Object.assign(jsonSchema, { type: "string" });
+      if (of === programSchema || of === hostedProgramSchema) Object.assign(jsonSchema, { type: "string" });
       if (of !== modelSchema) return;
       const kinds = jsonSchema.oneOf?.filter((kind) => !("engine" in (kind.properties ?? {})));
       delete jsonSchema.oneOf;
@@ -242,6 +245,9 @@ const server = settings(
         "Keep the last requests in memory, for the page's Inspect (default: on a server for this machine without keys)",
       ),
     inspectSize: size("32MiB", "What these requests may take in memory"),
+    hostedTools: hostedToolsSchema.describe(
+      "What runs the tools that an API's vendor runs in its own service: a web search, MCP servers (default: nothing)",
+    ),
     models: listShape(modelSchema, "a list such as [model.gguf, http://localhost:11434/v1]")
       .default([])
       .describe("What to serve"),

@@ -15,6 +15,7 @@ import { generateInBackground } from "./background.ts";
 import { keyspacesOf, storeFailure, storeOwnerOf } from "./client-stores.ts";
 import { tokensToReserve } from "./keys/usage-lease.ts";
 import type { Mask } from "./mask.ts";
+import { hostedToolsOf } from "./keys/hosted-tools-of.ts";
 import { planHostedTools } from "./hosted/hosted-calls.ts";
 import { withHostedTools } from "./hosted/hosted-loop.ts";
 import { modelsOf } from "./model-directory.ts";
@@ -269,7 +270,9 @@ function begin(
         log.warn({ req, before, after }, "the prompt was too long: its oldest messages were left out"),
     }),
   });
-  const hosted = plan.isForwarded ? undefined : planHostedTools(request, service.hostedTools);
+  const hosted = plan.isForwarded
+    ? undefined
+    : planHostedTools(request, hostedToolsOf(reply.client, service.hostedTools));
   const start = hosted ? withHostedTools(source, { ...hosted, pauses: port.name === "messages" }) : source;
   return {
     start: plan.asksModel ? () => start(request, record.answer) : silent,

@@ -2,6 +2,7 @@ import { turnSeal } from "../../wire/apis/turn-seal.ts";
 import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
 import { isObject } from "../../wire/core/json.ts";
 import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../../wire/apis/failures.ts";
+import { hostedToolsOf } from "./keys/hosted-tools-of.ts";
 import { runsHosted } from "./hosted/hosted-calls.ts";
 import type { ApiErrorFormat } from "../../wire/apis/api-error-format.ts";
 import { azurePath, plainPath, requestedProfile } from "./exchange.ts";
@@ -226,7 +227,7 @@ function findModel(found: Found, service: Service): Promise<void> | void {
       header,
       turnSeal: turnSeal(service.turnKey, reply.client?.owner ?? ""),
       standsFor: named?.from.settings.standsFor,
-      runs: runsHosted(service.hostedTools),
+      runs: runsHosted(hostedToolsOf(reply.client, service.hostedTools)),
     },
     reply,
     service,

@@ -75,7 +75,7 @@ export interface Service {
   readonly processes?: Processes;
   /** Counts the usage of clients with limits. */
   limiter: Limiter;
-  /** What runs hosted tools; absent: nothing is configured. */
+  /** What runs hosted tools; absent: nothing is configured. Each client may use some of them (`hostedToolsOf`). */
   hostedTools?: HostedToolExecutors | undefined;
   /** Absent if metrics are off. */
   metrics?: Metrics;
@@ -160,6 +160,8 @@ export interface RequestCounts {
 export interface Metrics {
   /** Called when a request has ended, for every path. */
   observe(record: RequestRecord, outcome: RequestOutcome): void;
+  /** Called when a call of a hosted tool has ended. `executor`: its name in the configuration. */
+  observeHostedCall(executor: string, outcome: "succeeded" | "failed", ms: number): void;
   readonly contentType: string;
   /** The text of all metrics. */
   text(engines: readonly ServedEngine[], openRequests: number): Promise<string>;

@@ -1,6 +1,6 @@
 import type { JsonSchema } from "../../../wire/core/message.ts";
 import type { JsonJudgment } from "../../../text/formats/check-json.ts";
-import { downloadBytes } from "./download-image.ts";
+import { download } from "./download.ts";
 import { type JobOrigin, LimitedJobs } from "../../lifecycle/limited-jobs.ts";
 
 /**
@@ -12,6 +12,8 @@ export interface Background {
   judge(json: string, schema: JsonSchema, origin?: JobOrigin): Promise<JsonJudgment>;
   /** Reads the text of a document. */
   documentText(data: string | Uint8Array, origin?: JobOrigin): Promise<DocumentText>;
+  /** Reads the text of a page or a document. `contentType`: the header of its answer; `url`: where it is. */
+  pageText(data: Uint8Array, contentType: string, url: string, origin?: JobOrigin): Promise<PageText>;
   /** Converts an image for a server. */
   convertImage(data: string | Uint8Array, limits: ImageLimits, origin?: JobOrigin): Promise<ConvertedImage>;
   /** Downloads from the public internet. `accept`: the header. */
@@ -24,6 +26,12 @@ export interface DocumentText {
   readonly text: string;
   /** The rest of a long document is left out. */
   readonly isCut: boolean;
+}
+
+export interface PageText extends DocumentText {
+  readonly title?: string;
+  /** `text/plain` for text that was made of HTML; `application/pdf` for a PDF. */
+  readonly mediaType: string;
 }
 
 export interface ImageLimits {
@@ -42,9 +50,15 @@ export interface ConvertedImage {
 export type BackgroundJob =
   | { readonly type: "judge"; readonly json: string; readonly schema: JsonSchema }
   | { readonly type: "document"; readonly data: string | Uint8Array }
+  | { readonly type: "page"; readonly data: Uint8Array; readonly contentType: string; readonly url: string }
   | { readonly type: "image"; readonly data: string | Uint8Array; readonly limits: ImageLimits };
 
-const limitMs: Readonly<Record<BackgroundJob["type"], number>> = { judge: 2000, document: 30_000, image: 10_000 };
+const limitMs: Readonly<Record<BackgroundJob["type"], number>> = {
+  judge: 2000,
+  document: 30_000,
+  page: 30_000,
+  image: 10_000,
+};
 const maxDownload = 32 * 1024 * 1024;
 const downloadMs = 20_000;
 
@@ -79,11 +93,14 @@ export function openBackground(): Background {
   return {
     judge: (json, schema, origin) => run(judging, { type: "judge", json, schema }, origin) as Promise<JsonJudgment>,
     documentText: (data, origin) => run(files, { type: "document", data }, origin) as Promise<DocumentText>,
+    pageText: (data, contentType, url, origin) =>
+      run(files, { type: "page", data, contentType, url }, origin) as Promise<PageText>,
     convertImage: (data, limits, origin) =>
       run(files, { type: "image", data, limits }, origin) as Promise<ConvertedImage>,
     download: (url, accept, origin) =>
-      endable(origin, (signal) =>
-        downloadBytes(url, { accept, maxBytes: maxDownload, timeoutMs: downloadMs, signal }),
+      endable(
+        origin,
+        async (signal) => (await download(url, { accept, maxBytes: maxDownload, timeoutMs: downloadMs, signal })).bytes,
       ) as Promise<Uint8Array>,
     close: () => {
       for (const controller of open) controller.abort(new Error("the server is stopping"));

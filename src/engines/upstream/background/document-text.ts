@@ -30,7 +30,7 @@ export async function documentText(bytes: Uint8Array): Promise<DocumentText> {
 }
 
 /** A text that is bounded while it grows. */
-class BoundedText {
+export class BoundedText {
   readonly #parts: string[] = [];
   #length = 0;
   #isCut = false;

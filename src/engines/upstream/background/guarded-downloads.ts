@@ -30,27 +30,46 @@ const otherNetworks: readonly (readonly [string, number])[] = [
   ["3fff::", 20],
 ];
 
+/** A download that failed; the message is the reason, as the end of a sentence. */
+export class DownloadError extends Error {
+  override readonly name = "DownloadError";
+  readonly code: "refused" | "too-large" | "timeout" | "failed";
+  /** The HTTP status of the answer, if that is the reason. */
+  readonly status: number | undefined;
+
+  constructor(code: DownloadError["code"], message: string, options: ErrorOptions & { readonly status?: number } = {}) {
+    super(message, options);
+    this.code = code;
+    this.status = options.status;
+  }
+}
+
+/** Whether downloads may lead to private addresses: to all, or to those of some hosts, which are names or addresses. */
+export type PrivateAddresses = boolean | ((host: string) => boolean);
+
 /** Connections for downloads that strangers ask for: unless allowed, none leads to a private address. */
 export interface Downloads {
   get(url: URL, signal: AbortSignal): Promise<Dispatcher.ResponseData>;
   /** Of an address, not of a name: names are judged when they are looked up. */
-  readonly isPublic: (address: string) => boolean;
+  readonly mayConnect: (address: string) => boolean;
   close(): Promise<void>;
 }
 
 export function openDownloads(options: {
   readonly timeoutMs: number;
-  readonly allowPrivateAddresses: boolean;
+  readonly allowPrivateAddresses: PrivateAddresses;
   /** The header. */
   readonly accept: string;
 }): Downloads {
-  const { timeoutMs, allowPrivateAddresses, accept } = options;
-  const isPublic = allowPrivateAddresses ? () => true : publicAddresses();
-  const agent = new Agent({ connect: { timeout: timeoutMs, lookup: guardedLookup(isPublic) } });
+  const { timeoutMs, allowPrivateAddresses: allowed, accept } = options;
+  const isPublic = publicAddresses();
+  const mayConnect = (address: string, host = address): boolean =>
+    allowed === true || isPublic(address) || (allowed !== false && allowed(host));
+  const agent = new Agent({ connect: { timeout: timeoutMs, lookup: guardedLookup(mayConnect) } });
   const headers = { accept, "accept-encoding": "identity" };
   return {
     get: (url, signal) => request(url, { dispatcher: agent, signal, headers }),
-    isPublic,
+    mayConnect,
     close: () => agent.destroy(),
   };
 }
@@ -67,14 +86,14 @@ function publicAddresses(): (address: string) => boolean {
   };
 }
 
-/** Looks names up as Node does, and fails where any address is private: between a check and the connection nothing can change. */
-function guardedLookup(isPublic: (address: string) => boolean): LookupFunction {
+/** Looks names up as Node does, and fails where any address is refused: between a check and the connection nothing can change. */
+function guardedLookup(mayConnect: (address: string, host: string) => boolean): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, addresses) => {
       if (error) return callback(error, []);
-      const hidden = addresses.find(({ address }) => !isPublic(address));
+      const hidden = addresses.find(({ address }) => !mayConnect(address, hostname));
       const [first] = addresses;
-      if (hidden || !first) return callback(new Error(`${hostname} is not a public address`), []);
+      if (hidden || !first) return callback(new DownloadError("refused", `${hostname} is not a public address`), []);
       if (options.all) callback(null, addresses);
       else callback(null, first.address, first.family);
     });

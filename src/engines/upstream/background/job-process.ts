@@ -34,6 +34,10 @@ async function workOf(job: BackgroundJob): Promise<() => unknown> {
       const { documentText } = await import("./document-text.ts");
       return () => documentText(bytesOf(job.data));
     }
+    case "page": {
+      const { pageText } = await import("./page-text.ts");
+      return () => pageText(job.data, job.contentType, job.url);
+    }
     case "image": {
       const { convertImage } = await import("./convert-image.ts");
       return () => convertImage(bytesOf(job.data), job.limits, typeof job.data === "string");

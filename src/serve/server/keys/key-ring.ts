@@ -80,6 +80,8 @@ export interface Client {
   readonly tier?: QueueTier;
   /** The models that the client may use, with `*` for any text; absent: all. */
   readonly models?: readonly string[];
+  /** The names of the hosted tools that the client may use, with `*` for any text; absent: all. */
+  readonly hostedTools?: readonly string[];
   /** Absent: no limits. */
   readonly limits?: UsageLimits;
 }

@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { IntervalHistogram } from "node:perf_hooks";
-import { Counter, Gauge, Registry } from "prom-client";
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { EngineHealth } from "../../../wire/core/engine.ts";
-import { RequestNumbers } from "./request-numbers.ts";
+import { durationBuckets, RequestNumbers } from "./request-numbers.ts";
 import type { ServedEngine } from "../model-directory.ts";
 import type { Metrics } from "../service.ts";
 import type { TurnCounts } from "../stored-turns.ts";
@@ -17,6 +17,7 @@ export function openMetrics(turns?: { readonly counts: TurnCounts }): Metrics {
   const requests = new RequestNumbers(registry);
   const engines = new EngineNumbers(registry);
   const ofProcess = new ProcessNumbers(registry);
+  const hosted = new HostedNumbers(registry);
   const open = new Gauge({
     name: "truewire_open_requests",
     help: "Running requests, including the one that reads the metrics.",
@@ -24,6 +25,7 @@ export function openMetrics(turns?: { readonly counts: TurnCounts }): Metrics {
   });
   return {
     observe: (record, outcome) => requests.observe(record, outcome),
+    observeHostedCall: (executor, outcome, ms) => hosted.observe(executor, outcome, ms),
     contentType: registry.contentType,
     async text(served, openRequests) {
       const ofRequests = requests.text();
@@ -35,6 +37,33 @@ export function openMetrics(turns?: { readonly counts: TurnCounts }): Metrics {
     },
     close: () => ofProcess.close(),
   };
+}
+
+/** Metrics of the calls of hosted tools, by the names of the configuration. */
+class HostedNumbers {
+  readonly #calls;
+  readonly #seconds;
+
+  constructor(registry: Registry) {
+    this.#calls = new Counter({
+      name: "truewire_hosted_calls_total",
+      help: "Calls of hosted tools, by the name of what runs them.",
+      labelNames: ["tool", "outcome"],
+      registers: [registry],
+    });
+    this.#seconds = new Histogram({
+      name: "truewire_hosted_call_duration_seconds",
+      help: "How long calls of hosted tools took.",
+      labelNames: ["tool"],
+      buckets: durationBuckets,
+      registers: [registry],
+    });
+  }
+
+  observe(tool: string, outcome: string, ms: number): void {
+    this.#calls.inc({ tool, outcome });
+    this.#seconds.observe({ tool }, ms / 1000);
+  }
 }
 
 /** Metrics of the memory of turns. */

@@ -1,0 +1,34 @@
+import type { Config } from "../config/schema.ts";
+import type { HostedCallObserver, HostedToolPool, PreparedHostedTools } from "../hosted/open-hosted-tools.ts";
+import type { Log } from "../server/log.ts";
+import type { Runtime } from "./runtime.ts";
+
+/** What runs hosted tools, of a configuration and of the one that follows it. Nothing is imported where none is configured. */
+export class HostedTools {
+  readonly #log: Log;
+  readonly #runtime: Pick<Runtime, "hostedTools">;
+  readonly #observe: HostedCallObserver;
+  #pool: HostedToolPool | undefined;
+
+  constructor(log: Log, runtime: Pick<Runtime, "hostedTools">, observe: HostedCallObserver) {
+    this.#log = log;
+    this.#runtime = runtime;
+    this.#observe = observe;
+  }
+
+  /** Rejects with an Error of one sentence if a program cannot be loaded. */
+  async prepare(config: Pick<Config, "hostedTools">): Promise<PreparedHostedTools> {
+    const { webSearch, webFetch, mcp, programs } = config.hostedTools;
+    const isEmpty = !webSearch && !webFetch && Object.keys(mcp).length + Object.keys(programs).length === 0;
+    if (isEmpty && !this.#pool) return nothing;
+    const { HostedToolPool } = await this.#runtime.hostedTools();
+    this.#pool ??= new HostedToolPool((line, level, fields) => this.#log[level]({ ...fields }, line), this.#observe);
+    return this.#pool.prepare(config);
+  }
+
+  async close(): Promise<void> {
+    await this.#pool?.close();
+  }
+}
+
+const nothing: PreparedHostedTools = { executors: undefined, commit() {}, discard: async () => {} };

@@ -1,0 +1,130 @@
+import { Worker } from "node:worker_threads";
+import type { HostedProgramInput } from "../../../wire/core/hosted-program.ts";
+
+export type ToToolWorker =
+  | { readonly type: "run"; readonly input: Omit<HostedProgramInput, "signal"> }
+  | { readonly type: "abort" };
+
+export type FromToolWorker =
+  /** What the module exports for the model. */
+  | { readonly type: "ready"; readonly description: unknown; readonly parameters: unknown }
+  | { readonly type: "failed"; readonly message: string }
+  | { readonly type: "done"; readonly value: unknown }
+  | { readonly type: "thrown"; readonly message: string };
+
+/** Calls of one tool that run at the same time; further calls wait. */
+const maxThreads = 8;
+/** How long an aborted call may go on before its thread is ended, in milliseconds: it may compute without an `await`. */
+const graceMs = 1000;
+
+interface Thread {
+  readonly worker: Worker;
+  /** Receives the next message, or null when the thread has ended. */
+  receive: (message: FromToolWorker | null) => void;
+}
+
+/** Threads with a user's module, one for each call that runs: one that blocks or breaks its thread does not disturb the others. */
+export class ToolThreads {
+  readonly #path: string;
+  readonly #idle: Thread[] = [];
+  readonly #all = new Set<Thread>();
+  #running = 0;
+  #waiting: (() => void)[] = [];
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Imports the module in a first thread. Rejects with an Error of one sentence. */
+  async load(): Promise<FromToolWorker & { readonly type: "ready" }> {
+    const { thread, ready } = await this.#start();
+    this.#idle.push(thread);
+    return ready;
+  }
+
+  /** Runs a call. Rejects with the program's message, and with the signal's reason when it aborts. */
+  async run(input: Omit<HostedProgramInput, "signal">, signal: AbortSignal): Promise<unknown> {
+    while (this.#running >= maxThreads) await this.#turn(signal);
+    signal.throwIfAborted();
+    this.#running++;
+    try {
+      const thread = this.#idle.pop() ?? (await this.#start()).thread;
+      return await this.#runIn(thread, input, signal);
+    } finally {
+      this.#running--;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#all].map(({ worker }) => worker.terminate()));
+  }
+
+  #turn(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const go = (): void => {
+        signal.removeEventListener("abort", leave);
+        resolve();
+      };
+      const leave = (): void => {
+        this.#waiting = this.#waiting.filter((each) => each !== go);
+        reject(signal.reason as Error);
+      };
+      if (signal.aborted) return leave();
+      this.#waiting.push(go);
+      signal.addEventListener("abort", leave, { once: true });
+    });
+  }
+
+  #runIn(thread: Thread, input: Omit<HostedProgramInput, "signal">, signal: AbortSignal): Promise<unknown> {
+    const { worker } = thread;
+    return new Promise((resolve, reject) => {
+      let timer: NodeJS.Timeout | undefined;
+      const abort = (): void => {
+        worker.postMessage({ type: "abort" } satisfies ToToolWorker);
+        timer = setTimeout(() => void worker.terminate(), graceMs).unref();
+        reject(signal.reason as Error);
+      };
+      thread.receive = (message) => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", abort);
+        thread.receive = () => {};
+        if (message !== null) this.#idle.push(thread);
+        if (message?.type === "done") resolve(message.value);
+        else reject(new Error(message?.type === "thrown" ? message.message : "its thread ended"));
+      };
+      signal.addEventListener("abort", abort, { once: true });
+      worker.postMessage({ type: "run", input } satisfies ToToolWorker);
+    });
+  }
+
+  #start(): Promise<{ readonly thread: Thread; readonly ready: FromToolWorker & { readonly type: "ready" } }> {
+    const worker = new Worker(new URL("./tool-worker.js", import.meta.url), { workerData: { path: this.#path } });
+    worker.unref();
+    return new Promise((resolve, reject) => {
+      const thread: Thread = {
+        worker,
+        receive: (message) => {
+          thread.receive = () => {};
+          if (message?.type === "ready") return resolve({ thread, ready: message });
+          void worker.terminate();
+          reject(
+            new Error(
+              message?.type === "failed" ? message.message : `${this.#path} could not be loaded: its thread ended`,
+            ),
+          );
+        },
+      };
+      this.#all.add(thread);
+      worker.on("message", (message: FromToolWorker) => thread.receive(message));
+      // Without a listener an uncaught exception in the program would end the server.
+      worker.on("error", () => {});
+      worker.on("exit", () => {
+        this.#all.delete(thread);
+        const at = this.#idle.indexOf(thread);
+        if (at !== -1) this.#idle.splice(at, 1);
+        thread.receive(null);
+      });
+    });
+  }
+}

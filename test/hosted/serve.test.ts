@@ -1,0 +1,212 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type SearxngDouble, searxngDouble } from "../doubles/searxng.ts";
+import { type RunningTruewire, startTruewire } from "../support/serve.ts";
+
+const path = (name: string): string => new URL(name, import.meta.url).pathname;
+const notes = new URL("../../examples/mcp-notes.js", import.meta.url).pathname;
+const page = { url: "https://truewire.example/notes", title: "Release notes", content: "Version 2 is faster." };
+
+// The command line of docs/hosted-tools.md, over a program.
+describe("truewire serve with hosted tools", () => {
+  let searxng: SearxngDouble;
+  let truewire: RunningTruewire;
+  let openai: OpenAI;
+  let anthropic: Anthropic;
+  beforeAll(async () => {
+    searxng = await searxngDouble([page]);
+    truewire = await startTruewire([
+      `model=${path("calling-model.mjs")}`,
+      `--web-search=${searxng.url}`,
+      "--web-fetch",
+      `--mcp=notes=${notes}`,
+      `--mcp=test=${path("mcp-server.mjs")}`,
+      `--hosted-program=code_interpreter=${path("run-code.mjs")}`,
+    ]);
+    openai = new OpenAI({ baseURL: `${truewire.url}/v1`, apiKey: "none", maxRetries: 0 });
+    anthropic = new Anthropic({ baseURL: truewire.url, apiKey: "none", maxRetries: 0 });
+  });
+  afterAll(async () => {
+    await truewire?.stop();
+    searxng?.close();
+  });
+
+  test("a web search of Responses", async () => {
+    const input = 'web_search {"query":"release notes"}';
+    const response = await openai.responses.create({ model: "model", input, tools: [{ type: "web_search" }] });
+    expect(response.output.map(({ type }) => type)).toEqual(["web_search_call", "message"]);
+    expect(response.output_text).toContain("Version 2 is faster.");
+    expect(searxng.searches.at(-1)?.get("q")).toBe("release notes");
+  });
+
+  test("a web search of Messages", async () => {
+    const message = await anthropic.messages.create({
+      model: "model",
+      max_tokens: 1000,
+      messages: [{ role: "user", content: 'web_search {"query":"release notes"}' }],
+      tools: [{ type: "web_search_20250305", name: "web_search", allowed_domains: ["truewire.example"] }],
+    });
+    expect(message.content).toMatchObject([
+      { type: "server_tool_use", name: "web_search", input: { query: "release notes" } },
+      { type: "web_search_tool_result", content: [{ type: "web_search_result", url: page.url, title: page.title }] },
+      { type: "text" },
+    ]);
+    expect(message.usage.server_tool_use).toMatchObject({ web_search_requests: 1 });
+    expect(searxng.searches.at(-1)?.get("q")).toBe("release notes site:truewire.example");
+  });
+
+  test("a page is not fetched from this machine", async () => {
+    const url = `${truewire.url}/health`;
+    const message = await anthropic.beta.messages.create({
+      model: "model",
+      max_tokens: 1000,
+      betas: ["web-fetch-2025-09-10"],
+      messages: [{ role: "user", content: `web_fetch {"url":"${url}"}` }],
+      tools: [{ type: "web_fetch_20250910", name: "web_fetch" }],
+    });
+    expect(message.content[1]).toMatchObject({
+      type: "web_fetch_tool_result",
+      content: { type: "web_fetch_tool_result_error", error_code: "url_not_allowed" },
+    });
+  });
+
+  test("an MCP server lists its functions, and runs them", async () => {
+    const tools: OpenAI.Responses.Tool[] = [{ type: "mcp", server_label: "notes", require_approval: "never" }];
+    const listed = await openai.responses.create({ model: "model", input: "Hello", tools });
+    expect(listed.output).toMatchObject([
+      { type: "mcp_list_tools", server_label: "notes", tools: [{ name: "list_notes" }, { name: "read_note" }] },
+      { type: "message" },
+    ]);
+    const read = await openai.responses.create({
+      model: "model",
+      input: 'mcp__notes__read_note {"name":"tides.md"}',
+      tools,
+    });
+    expect(read.output).toMatchObject([
+      { type: "mcp_list_tools" },
+      { type: "mcp_call", name: "read_note", error: null },
+      {},
+    ]);
+    expect(read.output_text).toContain("tide");
+  });
+
+  test("a server_url or a label that is not configured is refused with a sentence", async () => {
+    const other = { type: "mcp", server_label: "x", server_url: "https://mcp.example.com/mcp" } as const;
+    await expect(openai.responses.create({ model: "model", input: "Hi", tools: [other] })).rejects.toThrow(
+      /connects only to MCP servers of its own configuration, and the server_url https:\/\/mcp\.example\.com\/mcp is not one of them/,
+    );
+  });
+
+  test("a program runs code; one that blocks, hangs or ends costs its own call only", async () => {
+    const tools: OpenAI.Responses.Tool[] = [{ type: "code_interpreter", container: { type: "auto" } }];
+    const run = async (code: string): Promise<string> => {
+      const input = `code_interpreter ${JSON.stringify({ code })}`;
+      return (await openai.responses.create({ model: "model", input, tools })).output_text;
+    };
+    expect(await run("20+22")).toContain("42");
+    expect(await run("throw")).toContain("division by zero");
+    expect(await run("exit")).toContain("its thread ended");
+    expect(await run("function")).toContain("could not be cloned");
+    expect(await run("1+1")).toContain("2");
+  });
+
+  test("metrics count the calls by the names of the configuration", async () => {
+    const text = await (await fetch(`${truewire.url}/metrics`)).text();
+    expect(text).toMatch(/truewire_hosted_calls_total\{tool="web_search",outcome="succeeded"\} [2-9]/);
+    expect(text).toMatch(/truewire_hosted_calls_total\{tool="code_interpreter",outcome="failed"\} 3/);
+    expect(text).toMatch(/truewire_hosted_calls_total\{tool="notes",outcome="succeeded"\} 1/);
+    expect(text).toMatch(/truewire_hosted_call_duration_seconds_count\{tool="web_search"\} [2-9]/);
+  });
+});
+
+describe("the configuration of hosted tools", () => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "truewire-hosted-"));
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  async function serve(hostedTools: object, more: object = {}): Promise<RunningTruewire> {
+    const file = join(folder, "truewire.yaml");
+    const config = {
+      port: 0,
+      hostedTools,
+      models: [{ kind: "program", name: "model", program: path("calling-model.mjs") }],
+      ...more,
+    };
+    writeFileSync(file, JSON.stringify(config));
+    return startTruewire(["--config", file]);
+  }
+
+  async function ask(
+    { url }: RunningTruewire,
+    input: string,
+    tool: OpenAI.Responses.Tool,
+    apiKey = "none",
+  ): Promise<OpenAI.Responses.Response> {
+    return new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 }).responses.create({
+      model: "model",
+      input,
+      tools: [tool],
+    });
+  }
+
+  const code = { type: "code_interpreter", container: { type: "auto" } } as const;
+
+  test("a call that takes too long ends in its time, and the answer goes on", async () => {
+    const program = { program: path("run-code.mjs"), timeout: "300ms" };
+    const truewire = await serve({ programs: { code_interpreter: program } });
+    try {
+      for (const how of ["hang", "block"]) {
+        const { output_text: text } = await ask(truewire, `code_interpreter {"code":"${how}"}`, code);
+        expect(text).toMatch(/^The tool said: Error: /);
+      }
+      expect((await ask(truewire, 'code_interpreter {"code":"1+2"}', code)).output_text).toContain("3");
+    } finally {
+      await truewire.stop();
+    }
+  });
+
+  test("a key may be limited to some; another tool is as if it were not configured", async () => {
+    const { createHash } = await import("node:crypto");
+    const hash = `sha256:${createHash("sha256").update("tw-test").digest("hex")}`;
+    const searxng = await searxngDouble([page]);
+    const hostedTools = { webSearch: searxng.url, programs: { code_interpreter: path("run-code.mjs") } };
+    const truewire = await serve(hostedTools, { keys: [{ name: "alice", hash, hostedTools: ["web_*"] }] });
+    try {
+      const found = await ask(truewire, 'web_search {"query":"q"}', { type: "web_search" }, "tw-test");
+      expect(found.output_text).toContain("Version 2");
+      const refused = await ask(truewire, 'code_interpreter {"code":"1+2"}', code, "tw-test");
+      expect(refused.output_text).not.toContain("3");
+    } finally {
+      await truewire.stop();
+      searxng.close();
+    }
+  });
+
+  test("programs in memory, paths relative to the file, and mistakes with their place", async () => {
+    writeFileSync(
+      join(folder, "search.mjs"),
+      `export default ({ arguments: { query } }) => [{ url: "https://a.example/", title: query, text: "found" }];`,
+    );
+    const truewire = await serve({ webSearch: "./search.mjs" });
+    try {
+      const { output_text: text } = await ask(truewire, 'web_search {"query":"own search"}', { type: "web_search" });
+      expect(text).toContain("own search");
+      expect(text).toContain("found");
+    } finally {
+      await truewire.stop();
+    }
+    await expect(serve({ webSearch: { engine: "brave" } })).rejects.toThrow(
+      /hostedTools\.webSearch\.key: is missing; expected a key of brave/,
+    );
+    await expect(serve({ mcp: { "a b": "./x.js" } })).rejects.toThrow(/expected a name of letters/);
+    await expect(serve({ programs: { code_interpreter: "./missing.mjs" } })).rejects.toThrow(
+      /missing\.mjs could not be loaded/,
+    );
+  });
+});
