@@ -1,6 +1,7 @@
 // An MCP server with the notes of a folder: a model lists them and reads them.
 //   truewire serve model.gguf --mcp notes=./examples/mcp-notes.js
-// A request then names it: { "type": "mcp", "server_label": "notes", "require_approval": "never" } in tools of POST /v1/responses.
+// A request names it in the tools of POST /v1/responses:
+//   { "type": "mcp", "server_label": "notes", "server_url": "mcp:notes", "require_approval": "never" }
 // The folder is NOTES, or the notes next to this file. It needs the package @modelcontextprotocol/server.
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -75,7 +75,8 @@ describe("truewire serve with hosted tools", () => {
   });
 
   test("an MCP server lists its functions, and runs them", async () => {
-    const tools: OpenAI.Responses.Tool[] = [{ type: "mcp", server_label: "notes", require_approval: "never" }];
+    const server = { type: "mcp", server_label: "notes", server_url: "mcp:notes" } as const;
+    const tools: OpenAI.Responses.Tool[] = [{ ...server, require_approval: "never" }];
     const listed = await openai.responses.create({ model: "model", input: "Hello", tools });
     expect(listed.output).toMatchObject([
       { type: "mcp_list_tools", server_label: "notes", tools: [{ name: "list_notes" }, { name: "read_note" }] },

@@ -185,20 +185,24 @@ function find(all: readonly Opened[], tool: HostedTool): OpenExecutor | undefine
   return executor;
 }
 
-/** The server that a client means: by its URL or its connector, if it names one, or by its label. Throws `FailureError` for another one. */
+/**
+ * The server that a client means: by its URL or its connector, if it names one, or by its label. The URL `mcp:NAME` is the server of this name,
+ * as the APIs require a URL. Throws `FailureError` for another one.
+ */
 function findServer(all: readonly Opened[], { options: { server }, path }: HostedTool): OpenExecutor | undefined {
   const servers = all.filter((one) => one.server !== undefined);
-  const { label = "", url, connector } = server ?? {};
+  const { label, url, connector } = server ?? {};
+  const name = url === undefined ? label : /^mcp:([\w-]+)$/.exec(url)?.[1];
   const found =
-    url !== undefined
+    url !== undefined && name === undefined
       ? servers.find((one) => one.server?.url !== undefined && sameUrl(one.server.url, url))
-      : connector !== undefined
+      : url === undefined && connector !== undefined
         ? servers.find((one) => one.server?.connector === connector)
-        : servers.find(({ executor }) => executor.name === label);
+        : servers.find(({ executor }) => executor.name === name);
   if (found) return found.executor;
   const asked = url !== undefined ? `the server_url ${url.slice(0, 200)}` : (connector ?? `the MCP server ${label}`);
   throw invalidRequest(
-    `This server connects only to MCP servers of its own configuration, and ${asked} is not one of them. Add it to hostedTools.mcp, or name a configured one as server_label, without server_url.`,
+    `This server connects only to MCP servers of its own configuration, and ${asked} is not one of them. Add it to hostedTools.mcp, or name a configured one by the URL mcp:NAME.`,
     path,
   );
 }
