@@ -172,6 +172,8 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
       );
       const { code, stdout } = await run(
         "What do the release notes say?",
+        "--tools",
+        "WebSearch",
         "--allowedTools",
         "WebSearch",
         "--output-format",
@@ -185,6 +187,7 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
       // What its interface says as "Did 1 search" is made of this.
       expect(told.find(({ tool_use_result: result }) => result)?.tool_use_result).toMatchObject({
         query: "truewire release notes",
+        searchCount: 1,
         results: expect.arrayContaining([
           expect.objectContaining({ content: [{ title: page.title, url: page.url }] }),
         ]) as unknown,
