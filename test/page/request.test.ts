@@ -235,14 +235,14 @@ describePage("one request", [talker], (at) => {
     // What is folded is found.
     const search = page.getByLabel("Search names and values");
     await search.fill("FOXES");
-    await page.locator(".json-search [role=status]", { hasText: /^3$/ }).waitFor();
+    await page.locator(".search-bar [role=status]", { hasText: /^3$/ }).waitFor();
     await search.press("Enter");
     await search.press("Enter");
     await search.press("Enter");
-    await page.locator(".json-search [role=status]", { hasText: "3 of 3" }).waitFor();
+    await page.locator(".search-bar [role=status]", { hasText: "3 of 3" }).waitFor();
     await expect.poll(selected).toBe('content: "seven foxes"');
     await search.press("Shift+Enter");
-    await page.locator(".json-search [role=status]", { hasText: "2 of 3" }).waitFor();
+    await page.locator(".search-bar [role=status]", { hasText: "2 of 3" }).waitFor();
     await expect.poll(() => page.locator(".json-path").textContent()).toBe("messages[1].content[0].text");
     await page.getByRole("button", { name: "Copy path" }).click();
     await expect.poll(clipboard).toBe("messages[1].content[0].text");
@@ -256,6 +256,39 @@ describePage("one request", [talker], (at) => {
     await expect.poll(() => tree.locator("[role=treeitem]").count()).toBe(5);
     await page.locator(".tab-panel select").selectOption("1");
     await page.getByRole("tree", { name: "The answer" }).getByText("choices").waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  // A number with more digits than JavaScript keeps was shown as an object, and a long line was copied with line ends that it has not.
+  test("large numbers stay as they were written; a long text is searched, and copied as it is", async () => {
+    const bodyWith = (big: string): string =>
+      `{"model":"talker","big":${big},"messages":[{"role":"user","content":"${"foxes in a line, ".repeat(800)}and a needle"}]}`;
+    const bodies = ["12345678901234567891", "12345678901234567892"].map(bodyWith);
+    const headers = { "content-type": "application/json" };
+    for (const body of bodies)
+      await (await fetch(`${at.server.url}/v1/chat/completions`, { method: "POST", headers, body })).text();
+    const { page, wrong, close } = await at.open("inspect");
+    const clipboard = await withClipboard(page);
+    await chooseNewest(at, page);
+    await tab(page, "Changes").click();
+    const parameters = page.getByRole("region", { name: "Changes of parameters" });
+    await expect
+      .poll(() => parameters.locator("del, ins").allTextContents())
+      .toEqual(["12345678901234567891", "12345678901234567892"]);
+    await tab(page, "Request").click();
+    const search = page.getByLabel("Search in the body as it came");
+    await search.fill("NEEDLE");
+    await page.locator(".search-bar [role=status]", { hasText: /^1$/ }).first().waitFor();
+    const body = page.getByRole("region", { name: "The body as it came" });
+    const scrolled = (): Promise<number> => body.evaluate((box: { readonly scrollTop: number }) => box.scrollTop);
+    expect(await scrolled()).toBe(0);
+    await search.press("Enter");
+    await expect.poll(scrolled).toBeGreaterThan(0);
+    await body.focus();
+    await page.evaluate(`getSelection().selectAllChildren(document.activeElement)`);
+    await page.keyboard.press("ControlOrMeta+c");
+    await expect.poll(clipboard).toBe(bodies[1]);
     expect(wrong).toEqual([]);
     await close();
   });
@@ -394,6 +427,9 @@ describePage("one request", [talker], (at) => {
     await page.getByLabel("Search names and values").fill("fox");
     await page.getByLabel("Search names and values").press("Enter");
     await expectAccessible(page, "a tree");
+    await tab(page, "Request").click();
+    await page.getByLabel("Search in the body as it came").fill("fox");
+    await expectAccessible(page, "a search in a text");
     await expectFits(page, "at the end");
     expect(wrong).toEqual([]);
     await close();
@@ -531,7 +567,7 @@ describePage("a body of many megabytes", [talker, "--inspect-size", "1GiB"], (at
     const tree = page.getByRole("tree", { name: "The request's body" });
     await tree.getByText(`documents: [${count.toLocaleString("en")} items]`).click();
     await page.getByLabel("Search names and values").fill(`${count - 1}`);
-    await page.locator(".json-search [role=status]", { hasText: /^1$/ }).waitFor();
+    await page.locator(".search-bar [role=status]", { hasText: /^1$/ }).waitFor();
     await page.getByLabel("Search names and values").press("Enter");
     await expect.poll(() => tree.locator("[aria-selected=true]").textContent()).toBe(`number: ${count - 1}`);
     // Only rows in sight are there.

@@ -22,6 +22,7 @@ import {
 } from "./request-diff.ts";
 import type { Change, ParameterChange, TextChange } from "./request-diff.ts";
 import { timeInWords } from "./words.ts";
+import { jsonText } from "../parts/json-text.ts";
 import { countInWords } from "../parts/count-in-words.ts";
 
 /** Earlier requests that one can be compared with. */
@@ -275,8 +276,8 @@ function ParameterChanges({ changes }: { readonly changes: readonly ParameterCha
               <td>
                 <TextChanges
                   changes={[
-                    ...("before" in change ? [{ kind: "removed" as const, text: jsonOf(change.before) }] : []),
-                    ...("after" in change ? [{ kind: "added" as const, text: jsonOf(change.after) }] : []),
+                    ...("before" in change ? [{ kind: "removed" as const, text: jsonText(change.before, 0) }] : []),
+                    ...("after" in change ? [{ kind: "added" as const, text: jsonText(change.after, 0) }] : []),
                   ]}
                 />
               </td>
@@ -286,10 +287,6 @@ function ParameterChanges({ changes }: { readonly changes: readonly ParameterCha
       </table>
     </section>
   );
-}
-
-function jsonOf(value: unknown): string {
-  return JSON.stringify(value) ?? "";
 }
 
 function ToolChange({ change }: { readonly change: Change<Tool> }): VNode {

@@ -1,28 +1,15 @@
 import type { TargetedKeyboardEvent, VNode } from "preact";
-import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { CopyButton } from "../parts/copy-button.tsx";
-import {
-  ExactNumber,
-  findInJson,
-  isFolding,
-  isShort,
-  jsonText,
-  JsonRows,
-  parsePath,
-  pathOf,
-  pathText,
-  scalarJson,
-  sizeOf,
-} from "./json-tree.ts";
-import type { JsonPath, JsonRow } from "./json-tree.ts";
+import { useRowsInSight } from "../parts/rows-in-sight.ts";
+import { SearchBar } from "../parts/search-bar.tsx";
+import { ExactNumber, jsonText, scalarJson } from "../parts/json-text.ts";
+import { findInJson, isFolding, isShort, JsonRows, parsePath, pathOf, pathText, sizeOf } from "./json-tree.ts";
+import type { JsonRow } from "./json-tree.ts";
 import { countInWords } from "../parts/count-in-words.ts";
 
 /** Of a row, in CSS pixels; page.css has the same. */
 const rowHeight = 24;
-/** Number of rows that are rendered above and below the visible ones. */
-const margin = 10;
-/** Matches are counted up to this number. */
-const maxMatches = 10_000;
 /** A text is shown up to this length, in characters. */
 const maxShown = 200;
 
@@ -35,40 +22,24 @@ interface Properties {
   readonly isSmall?: boolean;
 }
 
-/** A JSON value as a tree. Only rows in sight are rendered. Source of the keys: WAI-ARIA Authoring Practices, "Tree View". */
+/** A JSON value as a tree. Only rows in sight are rendered. */
 export function JsonTree({ label, value, place = "", isSmall = false }: Properties): VNode {
   const id = useId();
-  const box = useRef<HTMLDivElement>(null);
   const typed = useRef({ text: "", at: 0 });
   const tree = useMemo(() => openedTree(value, isSmall), [value]);
+  const find = useCallback((query: string) => findInJson(value, query), [value]);
   const [current, setCurrent] = useState<JsonRow>();
-  const [sight, setSight] = useState({ top: 0, height: 400 });
   const [, renderAgain] = useState({});
-  const look = (): void => {
-    if (box.current) setSight({ top: box.current.scrollTop, height: box.current.clientHeight });
-  };
-  useEffect(() => {
-    const observer = new ResizeObserver(look);
-    if (box.current) observer.observe(box.current);
-    return () => observer.disconnect();
-  }, []);
-  const select = (row: JsonRow | undefined): void => {
-    setCurrent(row);
-    const top = row ? tree.all.indexOf(row) * rowHeight : -1;
-    const { current: element } = box;
-    if (top < 0 || !element) return;
-    if (top < element.scrollTop) element.scrollTop = top;
-    if (top + rowHeight > element.scrollTop + element.clientHeight)
-      element.scrollTop = top + rowHeight - element.clientHeight;
-  };
-  useEffect(() => {
-    const row = place === "" ? undefined : tree.reveal(parsePath(place));
-    setCurrent(undefined);
-    if (row) requestAnimationFrame(() => select(row));
-  }, [tree, place]);
-
   const rows = tree.all;
   const selected = current && rows.includes(current) ? current : rows[0];
+  const selectedPlace = selected ? rows.indexOf(selected) : -1;
+  const { box, onScroll, places, reveal, placeAfter } = useRowsInSight(rows.length, rowHeight, selectedPlace);
+  const select = (row: JsonRow | undefined): void => {
+    setCurrent(row);
+    if (row) reveal(tree.all.indexOf(row));
+  };
+  useEffect(() => select(place === "" ? undefined : tree.reveal(parsePath(place))), [tree, place]);
+
   const fold = (row: JsonRow, isOpen: boolean): void => {
     if (isOpen) tree.open(row);
     else tree.close(row);
@@ -77,18 +48,15 @@ export function JsonTree({ label, value, place = "", isSmall = false }: Properti
   const move = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
     if (!selected || event.altKey) return;
     const { key } = event;
-    const at = rows.indexOf(selected);
+    const at = selectedPlace;
     if ((event.ctrlKey || event.metaKey) && key === "c" && String(getSelection()) === "") {
       event.preventDefault();
       void navigator.clipboard?.writeText(textOf(selected));
       return;
     }
     if (event.ctrlKey || event.metaKey) return;
-    const page = Math.max(1, Math.floor(sight.height / rowHeight) - 1);
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: Infinity }[
-      key
-    ];
-    if (to !== undefined) select(rows[Math.max(0, Math.min(rows.length - 1, to))]);
+    const to = placeAfter(key);
+    if (to !== undefined) select(rows[to]);
     else if (key === "ArrowRight" && isFolding(selected))
       if (selected.isOpen) select(rows[at + 1]);
       else fold(selected, true);
@@ -103,16 +71,16 @@ export function JsonTree({ label, value, place = "", isSmall = false }: Properti
     else return;
     event.preventDefault();
   };
-  const first = Math.max(0, Math.floor(sight.top / rowHeight) - margin);
-  const end = Math.min(rows.length, Math.ceil((sight.top + sight.height) / rowHeight) + margin);
-  const shown = rows.slice(first, end).map((row, index) => ({ row, place: first + index }));
-  const selectedPlace = selected ? rows.indexOf(selected) : -1;
-  if (selected && (selectedPlace < first || selectedPlace >= end)) shown.push({ row: selected, place: selectedPlace });
   return (
     <div class="json-tree">
       {!isSmall && (
         <>
-          <JsonSearch value={value} onFound={(path) => select(tree.reveal(path))} />
+          <SearchBar
+            label={`Search: ${label}`}
+            field="Search names and values"
+            find={find}
+            onFound={(path) => select(tree.reveal(path))}
+          />
           <div class="row">
             <button
               type="button"
@@ -148,28 +116,33 @@ export function JsonTree({ label, value, place = "", isSmall = false }: Properti
         aria-label={label}
         tabIndex={0}
         aria-activedescendant={selected && `${id}-${selectedPlace}`}
-        onScroll={look}
+        onScroll={onScroll}
         onKeyDown={move}
       >
         <div class="json-space" role="presentation" style={{ height: `${rows.length * rowHeight}px` }}>
-          {shown.map(({ row, place: at }) => (
-            <div
-              key={at}
-              id={`${id}-${at}`}
-              role="treeitem"
-              class="json-row"
-              aria-level={row.depth + 1}
-              aria-selected={row === selected}
-              {...(isFolding(row) && { "aria-expanded": row.isOpen })}
-              style={{ transform: `translateY(${at * rowHeight}px)`, paddingLeft: `${row.depth + 1.2}rem` }}
-              onClick={() => {
-                if (row === selected || !isFolding(row) || !isSmall) select(row);
-                if (isFolding(row) && String(getSelection()) === "") fold(row, !row.isOpen);
-              }}
-            >
-              <RowContent row={row} />
-            </div>
-          ))}
+          {places.map((at) => {
+            const row = rows[at];
+            return (
+              row && (
+                <div
+                  key={at}
+                  id={`${id}-${at}`}
+                  role="treeitem"
+                  class="json-row"
+                  aria-level={row.depth + 1}
+                  aria-selected={row === selected}
+                  {...(isFolding(row) && { "aria-expanded": row.isOpen })}
+                  style={{ transform: `translateY(${at * rowHeight}px)`, paddingLeft: `${row.depth + 1.2}rem` }}
+                  onClick={() => {
+                    if (row === selected || !isFolding(row) || !isSmall) select(row);
+                    if (isFolding(row) && String(getSelection()) === "") fold(row, !row.isOpen);
+                  }}
+                >
+                  <RowContent row={row} />
+                </div>
+              )
+            );
+          })}
         </div>
       </div>
     </div>
@@ -242,81 +215,4 @@ function typeAhead(
   const matches = ({ key, isLine }: JsonRow): boolean =>
     isLine !== true && String(key).toLowerCase().startsWith(typed.text.toLowerCase());
   return rows.slice(start).find(matches) ?? rows.find(matches) ?? rows[from];
-}
-
-interface SearchProperties {
-  readonly value: unknown;
-  readonly onFound: (path: JsonPath) => void;
-}
-
-/** A search in all values, those that are folded included. Enter goes to the next match, Shift+Enter to the previous one. */
-function JsonSearch({ value, onFound }: SearchProperties): VNode {
-  const [query, setQuery] = useState("");
-  const [found, setFound] = useState<readonly JsonPath[]>([]);
-  const [at, setAt] = useState(-1);
-  const [isDone, setDone] = useState(true);
-  useEffect(() => {
-    setAt(-1);
-    setFound([]);
-    if (query === "") return;
-    const leaving = new AbortController();
-    void search(value, query, leaving.signal, (paths, done) => {
-      setFound(paths);
-      setDone(done);
-    });
-    return () => leaving.abort();
-  }, [value, query]);
-  const go = (step: number): void => {
-    if (found.length === 0) return;
-    const next = (Math.max(at, step < 0 ? 0 : -1) + step + found.length) % found.length;
-    setAt(next);
-    const path = found[next];
-    if (path) onFound(path);
-  };
-  const count = `${found.length.toLocaleString("en")}${found.length >= maxMatches ? "+" : ""}`;
-  return (
-    <div class="row json-search" role="search">
-      <input
-        type="search"
-        aria-label="Search names and values"
-        placeholder="Search names and values"
-        value={query}
-        onInput={({ currentTarget }) => setQuery(currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== "Enter") return;
-          event.preventDefault();
-          go(event.shiftKey ? -1 : 1);
-        }}
-      />
-      <button type="button" class="quiet" disabled={found.length === 0} onClick={() => go(-1)}>
-        Previous
-      </button>
-      <button type="button" class="quiet" disabled={found.length === 0} onClick={() => go(1)}>
-        Next
-      </button>
-      <span class="note" role="status">
-        {query === "" ? "" : !isDone && found.length === 0 ? "Searching…" : `${at < 0 ? "" : `${at + 1} of `}${count}`}
-        {query !== "" && isDone && found.length === 0 && " matches"}
-      </span>
-    </div>
-  );
-}
-
-/** Reports the matches as they are found, and lets the page do other things between. */
-async function search(
-  value: unknown,
-  query: string,
-  signal: AbortSignal,
-  report: (paths: readonly JsonPath[], done: boolean) => void,
-): Promise<void> {
-  const found: JsonPath[] = [];
-  for (const path of findInJson(value, query)) {
-    if (path) found.push(path);
-    if (found.length >= maxMatches) break;
-    if (path) continue;
-    report([...found], false);
-    await new Promise((resolve) => setTimeout(resolve));
-    if (signal.aborted) return;
-  }
-  report(found, true);
 }

@@ -1,16 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  ExactNumber,
-  findInJson,
-  jsonIn,
-  jsonText,
-  JsonRows,
-  parseJson,
-  parsePath,
-  pathOf,
-  pathText,
-} from "./json-tree.ts";
+import { ExactNumber, jsonIn, jsonText, parseJson } from "../parts/json-text.ts";
+import { findInJson, JsonRows, parsePath, pathOf, pathText } from "./json-tree.ts";
 import type { JsonPath } from "./json-tree.ts";
 
 const json = fc.jsonValue({ maxDepth: 4 });

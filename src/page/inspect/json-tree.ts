@@ -1,5 +1,5 @@
 import { isObject } from "../../wire/core/json.ts";
-import { random } from "../../wire/random/random.ts";
+import { ExactNumber, scalarJson } from "../parts/json-text.ts";
 
 /** The keys from the root to a value. */
 export type JsonPath = readonly (string | number)[];
@@ -23,55 +23,6 @@ const maxInline = 100;
 const maxLine = 120;
 /** `openAll` opens no further values beyond this number of rows. */
 const maxRows = 100_000;
-
-/** A number that JavaScript cannot represent: its text in the document. */
-export class ExactNumber {
-  readonly source: string;
-
-  constructor(source: string) {
-    this.source = source;
-  }
-}
-
-/** The beginning of a text that represents a number. */
-const exactMark = `\u{F8FF}${random()}:`;
-
-/** Parses JSON. Numbers that would lose digits are `ExactNumber`s. Throws `SyntaxError`. */
-export function parseJson(text: string): unknown {
-  if (!/[[:,\s]-?\d[\d.]*(?:\d{15}|[eE])/.test(text)) return JSON.parse(text);
-  // `JSON.parse` gives a reviver the text of a number only in newer browsers.
-  const marked = text.replaceAll(/"[^"\\]*(?:\\.[^"\\]*)*"?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g, (token) =>
-    token.startsWith('"') || !isInexact(Number(token), token) ? token : `"${exactMark}${token}"`,
-  );
-  return JSON.parse(marked, (_, value: unknown) =>
-    typeof value === "string" && value.startsWith(exactMark) ? new ExactNumber(value.slice(exactMark.length)) : value,
-  );
-}
-
-function isInexact(value: number, source: string): boolean {
-  if (!Number.isFinite(value)) return true;
-  return /^-?\d{16,}$/.test(source) && BigInt(source) !== BigInt(value);
-}
-
-/**
- * The JSON of a text: a document, or the list of those in an event stream or in lines (NDJSON). Returns undefined if there is no JSON.
- */
-export function jsonIn(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    const values = text.split("\n").flatMap((line): unknown[] => {
-      const json = line.replace(/^data:/, "").trim();
-      if (json[0] !== "{" && json[0] !== "[") return [];
-      try {
-        return [parseJson(json)];
-      } catch {
-        return [];
-      }
-    });
-    return values.length > 0 ? values : undefined;
-  }
-}
 
 /** The entries of a list or an object. */
 function entriesOf(value: unknown): (readonly [string | number, unknown])[] {
@@ -214,19 +165,6 @@ export function parsePath(text: string): JsonPath {
     if (index !== undefined) return Number(index);
     return quoted === undefined ? name : String(JSON.parse(quoted));
   });
-}
-
-/** A scalar as JSON writes it. */
-export function scalarJson(value: unknown): string {
-  return value instanceof ExactNumber ? value.source : (JSON.stringify(value) ?? "");
-}
-
-/** A value as indented JSON. */
-export function jsonText(value: unknown): string {
-  if (value instanceof ExactNumber) return value.source;
-  const replace = (_: string, item: unknown): unknown =>
-    item instanceof ExactNumber ? `${exactMark}${item.source}` : item;
-  return JSON.stringify(value, replace, 2).replaceAll(new RegExp(`"${exactMark}([^"]*)"`, "g"), "$1");
 }
 
 /** Whether the JSON of a value has at most about this number of characters. Takes no longer for a long one. */

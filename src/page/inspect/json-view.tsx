@@ -2,7 +2,7 @@ import type { VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { InspectedRequest } from "../../judge/inspect/inspected-request.ts";
 import { JsonTree } from "./json-tree-view.tsx";
-import { jsonIn } from "./json-tree.ts";
+import { jsonIn } from "../parts/json-text.ts";
 import { wholeText } from "./readable-request.ts";
 import { countInWords } from "../parts/count-in-words.ts";
 

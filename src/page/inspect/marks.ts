@@ -1,5 +1,5 @@
 import type { InspectedPrompt } from "../../wire/core/inspection.ts";
-import type { Mark } from "../judge/mark-painter.ts";
+import type { Mark } from "../parts/line-painter.ts";
 import type { ShownRepair, TimedText, TapeContents } from "../../judge/inspect/inspected-request.ts";
 
 /** What of a prompt is marked, and where what the model had in its cache ends. */

@@ -4,8 +4,8 @@ import type { AssistantPart, Content, ContentPart, ToolCall, ToolMessage } from 
 import type { ReasoningState } from "../../wire/core/turn-state.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { JsonTree } from "./json-tree-view.tsx";
-import { parseJson } from "./json-tree.ts";
-import { MarkedText } from "./marked-text.tsx";
+import { parseJson } from "../parts/json-text.ts";
+import { Lines } from "../parts/lines.tsx";
 import { countInWords } from "../parts/count-in-words.ts";
 
 /** A longer text is folded: in characters and in lines. */
@@ -25,7 +25,7 @@ export function FoldedText({ text, label = "Text" }: { readonly text: string; re
       {!isOpen ? (
         <Plain text={`${text.slice(0, end)}…`} />
       ) : text.length > paintedLength ? (
-        <MarkedText label={label} text={text} />
+        <Lines label={label} text={text} />
       ) : (
         <Plain text={text} />
       )}

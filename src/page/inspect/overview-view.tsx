@@ -7,7 +7,8 @@ import type { TurnStateCounts } from "../../wire/core/generation-observer.ts";
 import type { InspectedRequest } from "../../judge/inspect/inspected-request.ts";
 import { readAside } from "../judge/judge-aside.ts";
 import { JsonTree } from "./json-tree-view.tsx";
-import { isShort, jsonIn, jsonText } from "./json-tree.ts";
+import { jsonIn, jsonText } from "../parts/json-text.ts";
+import { isShort } from "./json-tree.ts";
 import { CallView, FoldedText, MessageCard, Parts, ReasoningView, ResultView } from "./message-view.tsx";
 import {
   answerOf,
@@ -286,7 +287,7 @@ function Parameters({ parameters }: { readonly parameters: readonly (readonly [s
                 {typeof value === "object" && value !== null && !isShort(value, 80) ? (
                   <JsonTree label={name} value={value} isSmall />
                 ) : (
-                  <FoldedText text={typeof value === "string" ? value : jsonText(value).replaceAll(/\n\s*/g, " ")} />
+                  <FoldedText text={typeof value === "string" ? value : jsonText(value, 0)} />
                 )}
               </td>
             </tr>

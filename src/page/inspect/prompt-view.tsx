@@ -8,8 +8,8 @@ import type {
   TapeContents,
   TimedText,
 } from "../../judge/inspect/inspected-request.ts";
-import type { Mark } from "../judge/mark-painter.ts";
-import { MarkedText } from "./marked-text.tsx";
+import type { Mark } from "../parts/line-painter.ts";
+import { Lines } from "../parts/lines.tsx";
 import { countInWords } from "../parts/count-in-words.ts";
 
 /** The prompt as the model read it, and what the model wrote. */
@@ -44,7 +44,7 @@ export function PromptView({ request }: { readonly request: InspectedRequest }):
       {written.map(({ choice, text }) => (
         <section key={choice} class="stack">
           <h3>{written.length > 1 ? `What the model wrote, choice ${choice}` : "What the model wrote"}</h3>
-          <MarkedText label={`What the model wrote, choice ${choice}`} text={joined(text)} />
+          <Lines label={`What the model wrote, choice ${choice}`} text={joined(text)} />
         </section>
       ))}
     </div>
@@ -99,7 +99,7 @@ function Prompt({ prompt, title, cached }: PromptProperties): VNode {
           {count}
           {cachedEnd === 0 ? ", none of them in the cache" : ""}
         </h3>
-        <MarkedText label={title} text={text} marks={marks} />
+        <Lines label={title} text={text} marks={marks} />
       </section>
     );
   return (
@@ -109,9 +109,14 @@ function Prompt({ prompt, title, cached }: PromptProperties): VNode {
         {count}
       </h3>
       <h4>From the cache: {countInWords(cached ?? 0, "token")}</h4>
-      <MarkedText class="cached" label={`${title}, from the cache`} text={text.slice(0, cachedEnd)} marks={before} />
+      <Lines
+        class="captured cached"
+        label={`${title}, from the cache`}
+        text={text.slice(0, cachedEnd)}
+        marks={before}
+      />
       <h4>Processed again: {countInWords(lengths.length - (cached ?? 0), "token")}</h4>
-      <MarkedText label={`${title}, processed again`} text={text.slice(cachedEnd)} marks={after} />
+      <Lines label={`${title}, processed again`} text={text.slice(cachedEnd)} marks={after} />
     </section>
   );
 }

@@ -4,7 +4,8 @@ import { isObject, scalarText } from "../../wire/core/json.ts";
 import type { Message, ToolMessage } from "../../wire/core/message.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
 import type { InspectedRequest, KeptText, TapeContents, TimedText } from "../../judge/inspect/inspected-request.ts";
-import { isShort, jsonText, parseJson, parsePath } from "./json-tree.ts";
+import { jsonText, parseJson } from "../parts/json-text.ts";
+import { isShort, parsePath } from "./json-tree.ts";
 
 /** A request of any API, as the server parsed it. */
 export type ParsedRequest = Omit<GenerationRequest, "passthrough">;

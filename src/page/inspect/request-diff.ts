@@ -4,7 +4,8 @@ import type { BrokenPrefix } from "../../wire/apis/prompt-history.ts";
 import { isObject } from "../../wire/core/json.ts";
 import type { AssistantPart, ContentPart, Message, Tool } from "../../wire/core/message.ts";
 import { runSync } from "../../wire/core/steps.ts";
-import { ExactNumber, parsePath, pathText } from "./json-tree.ts";
+import { ExactNumber } from "../parts/json-text.ts";
+import { parsePath, pathText } from "./json-tree.ts";
 import type { ParsedRequest } from "./readable-request.ts";
 
 /** An entry of a list in two requests, with its place in each. `after` absent: it was removed; `before` absent: it was added. */

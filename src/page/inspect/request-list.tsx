@@ -1,12 +1,12 @@
 import { Fragment } from "preact";
 import type { TargetedKeyboardEvent, VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
 import type { RequestSummary, SearchHit, SearchResult } from "../../judge/inspect/inspected-request.ts";
 import type { Findings, Found } from "./findings.ts";
 import { hasMissedCache, idOfRow, repairsIn, totalsOf } from "./threads.ts";
 import type { ConstantRepairs, ListRow, RequestThread, ThreadPart } from "./threads.ts";
 import { clock, timeInWords } from "./words.ts";
 import { countInWords } from "../parts/count-in-words.ts";
+import { useRowsInSight } from "../parts/rows-in-sight.ts";
 
 interface Properties {
   readonly rows: readonly ListRow[];
@@ -24,49 +24,20 @@ interface Properties {
 
 /** Of a row, in CSS pixels; page.css has the same. */
 const rowHeight = 80;
-/** Number of rows that are rendered above and below the visible ones. */
-const margin = 8;
-
 /**
  * A list of thousands: only rows in sight are rendered. A row is chosen with the pointer or the arrow keys; the arrows to the right and the
- * left open and close a thread. Source of the keys: WAI-ARIA Authoring Practices, "Tree View".
+ * left open and close a thread.
  */
 export function RequestList({ rows, chosen, findings, constant, results, onChoose, onToggle }: Properties): VNode {
-  const box = useRef<HTMLDivElement>(null);
-  const [sight, setSight] = useState({ top: 0, height: 800 });
-  const look = (): void => {
-    const { current } = box;
-    if (current) setSight({ top: current.scrollTop, height: current.clientHeight });
-  };
-  useEffect(() => {
-    look();
-    const observer = new ResizeObserver(look);
-    if (box.current) observer.observe(box.current);
-    return () => observer.disconnect();
-  }, []);
-
   const at = rows.findIndex((row) => idOfRow(row) === chosen);
+  const { box, onScroll, places, reveal, placeAfter } = useRowsInSight(rows.length, rowHeight, at);
   const chooseAt = (place: number): void => {
-    const next = Math.max(0, Math.min(rows.length - 1, place));
-    const row = rows[next];
+    const row = rows[place];
     if (row) onChoose(idOfRow(row));
-    const { current } = box;
-    if (!current) return;
-    const top = next * rowHeight;
-    if (top < current.scrollTop) current.scrollTop = top;
-    if (top + rowHeight > current.scrollTop + current.clientHeight)
-      current.scrollTop = top + rowHeight - current.clientHeight;
+    reveal(place);
   };
   const move = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
-    const page = Math.max(1, Math.floor(sight.height / rowHeight) - 1);
-    const to = {
-      ArrowDown: at + 1,
-      ArrowUp: at - 1,
-      PageDown: at + page,
-      PageUp: at - page,
-      Home: 0,
-      End: rows.length - 1,
-    }[event.key];
+    const to = placeAfter(event.key);
     const row = rows[at];
     if (to !== undefined) chooseAt(to);
     else if (event.key === "ArrowRight" && row?.kind === "thread")
@@ -79,12 +50,6 @@ export function RequestList({ rows, chosen, findings, constant, results, onChoos
     else return;
     event.preventDefault();
   };
-  const first = Math.max(0, Math.floor(sight.top / rowHeight) - margin);
-  const end = Math.min(rows.length, Math.ceil((sight.top + sight.height) / rowHeight) + margin);
-  const shown = rows.slice(first, end).map((row, index) => ({ row, place: first + index }));
-  // The chosen one is named by its id, so it is there also while it is out of sight.
-  const chosenRow = rows[at];
-  if (chosenRow && (at < first || at >= end)) shown.push({ row: chosenRow, place: at });
   return (
     <div
       ref={box}
@@ -92,12 +57,14 @@ export function RequestList({ rows, chosen, findings, constant, results, onChoos
       role="tree"
       aria-label="Requests, the newest first"
       tabIndex={0}
-      aria-activedescendant={chosenRow && `row-${chosen}`}
-      onScroll={look}
+      aria-activedescendant={at < 0 ? undefined : `row-${chosen}`}
+      onScroll={onScroll}
       onKeyDown={move}
     >
       <div class="request-rows" role="presentation" style={{ height: `${rows.length * rowHeight}px` }}>
-        {shown.map(({ row, place }) => {
+        {places.map((place) => {
+          const row = rows[place];
+          if (!row) return null;
           const id = idOfRow(row);
           const isThread = row.kind === "thread";
           const part = isThread ? undefined : row.part;

@@ -8,7 +8,7 @@ import { RequestActions } from "./request-actions.tsx";
 import { PromptView } from "./prompt-view.tsx";
 import { SentView } from "./sent-view.tsx";
 import { WireView } from "./wire-view.tsx";
-import { MarkedText } from "./marked-text.tsx";
+import { Lines } from "../parts/lines.tsx";
 import { timeInWords } from "./words.ts";
 import { judgeAside } from "../judge/judge-aside.ts";
 import type { JudgedCapture } from "../judge/judging.ts";
@@ -55,20 +55,10 @@ export function useTab(chosen: string): [TabName, (tab: TabName) => void] {
   return [tab, setTab];
 }
 
-function placeInAddress(): {
-  readonly view?: string;
-  readonly id?: string;
-  readonly tab?: string;
-  readonly query: string;
-} {
+function placeInAddress(): Readonly<Record<"view" | "id" | "tab" | "query", string>> {
   const [, path = "", query = ""] = /^#?([^?]*)(.*)$/.exec(location.hash) ?? [];
-  const [view, id, tab] = path.split("/");
-  return {
-    ...(view !== undefined && { view }),
-    ...(id !== undefined && { id }),
-    ...(tab !== undefined && { tab }),
-    query,
-  };
+  const [view = "", id = "", tab = ""] = path.split("/");
+  return { view, id, tab, query };
 }
 
 function tabInAddress(): TabName | undefined {
@@ -166,7 +156,7 @@ export function EventsView({ request }: { readonly request: InspectedRequest }):
     return lines.join("");
   }, [chunks]);
   if (chunks.length === 0) return <p class="note">No engine has sent events.</p>;
-  return <MarkedText class="tall" label="Events" text={text} />;
+  return <Lines class="captured tall" label="Events" text={text} />;
 }
 
 function lineOf({ type, ...rest }: { readonly type: string }): string {

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { InspectedRequest } from "../../judge/inspect/inspected-request.ts";
 import { Field } from "../parts/field.tsx";
 import { useModal } from "../parts/modal.ts";
-import { jsonText, parseJson } from "./json-tree.ts";
+import { indentedJson } from "../parts/json-text.ts";
 import { jsonMistake, resentHeaders } from "./resend.ts";
 
 interface Properties {
@@ -16,7 +16,7 @@ interface Properties {
 /** Edits the body of a request before it is sent again. */
 export default function ResendDialog({ request, onSend, onClose }: Properties): VNode {
   const dialog = useModal();
-  const initial = useMemo(() => indented(request.request.body?.text ?? ""), [request.id]);
+  const initial = useMemo(() => indentedJson(request.request.body?.text ?? ""), [request.id]);
   const [text, setText] = useState(initial);
   const [isSending, setSending] = useState(false);
   const [problem, setProblem] = useState("");
@@ -79,13 +79,4 @@ export default function ResendDialog({ request, onSend, onClose }: Properties): 
       </form>
     </dialog>
   );
-}
-
-/** JSON with a member a line. */
-function indented(text: string): string {
-  try {
-    return jsonText(parseJson(text));
-  } catch {
-    return text;
-  }
 }

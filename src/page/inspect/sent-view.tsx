@@ -2,7 +2,8 @@ import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Header, InspectedRequest, KeptText } from "../../judge/inspect/inspected-request.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
-import { MarkedText } from "./marked-text.tsx";
+import { Lines } from "../parts/lines.tsx";
+import { indentedJson } from "../parts/json-text.ts";
 import { countInWords } from "../parts/count-in-words.ts";
 
 /** The request: as it came, and what was understood. */
@@ -55,25 +56,17 @@ interface BodyProperties {
 }
 
 export function Body({ title, body: { text, left_out: leftOut }, isIndented = false }: BodyProperties): VNode {
-  const shown = useMemo(() => (isIndented ? indented(text) : text), [text, isIndented]);
+  const shown = useMemo(() => (isIndented ? indentedJson(text) : text), [text, isIndented]);
   return (
     <section class="stack">
       <div class="row">
         <h3>{title}</h3>
         <CopyButton text={() => shown} />
       </div>
-      <MarkedText label={title} text={shown} />
+      <Lines label={title} text={shown} />
       {leftOut !== undefined && (
         <p class="note">The beginning; {countInWords(leftOut, "further character")} were not kept in memory.</p>
       )}
     </section>
   );
-}
-
-function indented(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
 }

@@ -1,6 +1,6 @@
 import { repairMarks } from "./marks.ts";
-import type { VNode } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { RefObject, VNode } from "preact";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type {
   InspectedAttempt,
   InspectedRequest,
@@ -8,13 +8,12 @@ import type {
   TapeContents,
   TimedText,
 } from "../../judge/inspect/inspected-request.ts";
-import type { Mark } from "../judge/mark-painter.ts";
+import type { Mark } from "../parts/line-painter.ts";
 import { Body, Headers } from "./sent-view.tsx";
 import { timeInWords } from "./words.ts";
-import { FramesPainter } from "./frames-painter.ts";
+import { Lines } from "../parts/lines.tsx";
+import type { LinesHandle, TextPart } from "../parts/lines.tsx";
 import { countInWords } from "../parts/count-in-words.ts";
-
-const nothing: readonly Mark[] = [];
 
 /** The bytes that were sent, with the time of each chunk, next to the bytes of the upstream and the repairs. */
 export function WireView({ request }: { readonly request: InspectedRequest }): VNode {
@@ -60,7 +59,7 @@ export function WireView({ request }: { readonly request: InspectedRequest }): V
         <section class="stack">
           <h3>To the client</h3>
           <Headers title={`Status ${request.status ?? "not sent"}`} headers={response.headers} />
-          <Frames label="What went out to the client" tape={response.body} marks={nothing} />
+          <Frames label="What went out to the client" tape={response.body} />
         </section>
       </div>
     </div>
@@ -80,16 +79,9 @@ function Upstream({ attempt }: { readonly attempt: InspectedAttempt }): VNode {
     error,
   } = attempt;
   const marks = useMemo(() => repairMarks(response, repairs), [response, repairs]);
-  const box = useRef<HTMLElement>(null);
-  const show = ({ at }: ShownRepair): void => {
-    const all = [...(box.current?.querySelectorAll(".frames mark") ?? [])];
-    const place = all.findLast((mark) => mark instanceof HTMLElement && Number(mark.dataset["start"]) <= (at ?? 0));
-    place?.scrollIntoView({ block: "center" });
-    const frames = box.current?.querySelector(".frames");
-    if (frames instanceof HTMLElement) frames.focus({ preventScroll: true });
-  };
+  const frames = useRef<LinesHandle>(null);
   return (
-    <section ref={box} class="stack">
+    <section class="stack">
       <h3>From {url}</h3>
       <Headers title={status === undefined ? "No status" : `Status ${status}`} headers={answerHeaders} />
       {error !== undefined && <p class="banner wrong">{error}</p>}
@@ -100,7 +92,7 @@ function Upstream({ attempt }: { readonly attempt: InspectedAttempt }): VNode {
               {repair.at === undefined ? (
                 repair.sentence
               ) : (
-                <button type="button" class="quiet" onClick={() => show(repair)}>
+                <button type="button" class="quiet" onClick={() => frames.current?.show(repair.at ?? 0)}>
                   {repair.sentence}
                 </button>
               )}{" "}
@@ -109,7 +101,7 @@ function Upstream({ attempt }: { readonly attempt: InspectedAttempt }): VNode {
           ))}
         </ul>
       )}
-      <Frames label="What the other server sent" tape={response} marks={marks} />
+      <Frames label="What the other server sent" tape={response} marks={marks} handle={frames} />
       <details>
         <summary>Request sent upstream</summary>
         <div class="stack">
@@ -153,23 +145,26 @@ function pauseToShow(chunks: readonly TimedText[]): { readonly ms: number; reado
 interface Properties {
   readonly label: string;
   readonly tape: TapeContents<TimedText>;
-  /** Ordered by offset, each within one chunk. */
-  readonly marks: readonly Mark[];
+  readonly marks?: readonly Mark[];
+  readonly handle?: RefObject<LinesHandle | null>;
 }
 
-/** Pieces of a text with their times. While there are more with each look, only the new ones are painted. */
-export function Frames({ label, tape, marks }: Properties): VNode {
-  const root = useRef<HTMLDivElement>(null);
-  const painter = useRef<{ readonly painter: FramesPainter; readonly marks: readonly Mark[] }>(null);
-  useEffect(() => {
-    if (!root.current) return;
-    const isSame = painter.current?.marks.length === marks.length && tape.left_out === undefined;
-    if (!isSame || !painter.current) painter.current = { painter: new FramesPainter(root.current, marks), marks };
-    const painting = new AbortController();
-    void painter.current.painter.paint(tape, painting.signal);
-    return () => painting.abort();
-  }, [tape, marks]);
-  return <div ref={root} class="frames" tabIndex={0} role="region" aria-label={label} />;
+/** Chunks of a text with their times. */
+function Frames({ label, tape, marks, handle }: Properties): VNode {
+  const parts = useMemo(() => partsOf(tape), [tape]);
+  return (
+    <Lines class="captured frames" label={label} text={parts} {...(marks && { marks })} {...(handle && { handle })} />
+  );
+}
+
+function partsOf({ chunks, left_out: leftOut }: TapeContents<TimedText>): TextPart[] {
+  const parts = chunks.map(({ ms, text }, at): TextPart => {
+    const pause = ms - (chunks[at - 1]?.ms ?? ms);
+    return { text, title: `${timeInWords(ms)}${pause >= 1000 ? ` (after ${timeInWords(pause)})` : ""}` };
+  });
+  if (!leftOut) return parts;
+  const title = `… ${countInWords(leftOut.chunks, "chunk")} were not kept in memory …`;
+  return parts.toSpliced(leftOut.after, 0, { text: "", title, leftOut: leftOut.characters });
 }
 
 interface TimelineProperties {

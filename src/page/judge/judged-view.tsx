@@ -1,10 +1,11 @@
 import type { VNode } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { mistakesOf } from "../../judge/check/report/report.ts";
 import type { Evidence, Mistake, Report } from "../../judge/check/report/report.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
+import { Lines } from "../parts/lines.tsx";
+import type { LinesHandle } from "../parts/lines.tsx";
 import type { JudgedCapture } from "./judging.ts";
-import { paintMarked } from "./mark-painter.ts";
 import { countInWords } from "../parts/count-in-words.ts";
 
 const severities = ["error", "warning", "note"] as const;
@@ -17,24 +18,15 @@ const placesShown = 3;
 
 /** What the rules say of one capture. */
 export function JudgedView({ judged: { capture, report, repaired } }: { readonly judged: JudgedCapture }): VNode {
-  const body = useRef<HTMLPreElement>(null);
+  const body = useRef<LinesHandle>(null);
   const mistakes = mistakesOf(report);
-  useEffect(() => {
-    if (!body.current) return;
+  const marks = useMemo(() => {
     const broken = mistakes.flatMap((mistake) => [mistake, ...mistake.others]);
-    const marks = broken.flatMap(({ id, severity, evidence }) =>
+    return broken.flatMap(({ id, severity, evidence }) =>
       evidence.map(({ start, end, found }) => ({ start, end, severity, title: `${id}: ${found}` })),
     );
-    const controller = new AbortController();
-    void paintMarked(body.current, capture.body, marks, controller.signal);
-    return () => controller.abort();
-  }, [capture]);
-  const showPlace = ({ start }: Evidence): void => {
-    const marks = [...(body.current?.querySelectorAll("mark") ?? [])];
-    const place = marks.findLast((mark) => Number(mark.dataset["start"]) <= start);
-    place?.scrollIntoView({ block: "center" });
-    body.current?.focus({ preventScroll: true });
-  };
+  }, [report]);
+  const showPlace = ({ start }: Evidence): void => body.current?.show(start);
   return (
     <article class="judged">
       <h2>{capture.name}</h2>
@@ -83,7 +75,7 @@ export function JudgedView({ judged: { capture, report, repaired } }: { readonly
         </section>
       )}
       <h3>The answer as it came</h3>
-      <pre ref={body} class="captured" tabIndex={0} aria-label={`The answer ${capture.name}`} />
+      <Lines handle={body} label={`The answer ${capture.name}`} text={capture.body} marks={marks} />
     </article>
   );
 }

@@ -1,8 +1,9 @@
 import type { TargetedEvent, TargetedKeyboardEvent, VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import type { TokenLogprob } from "../../wire/core/events.ts";
 import { announcement } from "../parts/changing.ts";
-import type { TextLog } from "./text-log.ts";
-import { TextPainter } from "./text-painter.ts";
+import { LinePainter } from "../parts/line-painter.ts";
+import type { TextChunk, TextLog } from "./text-log.ts";
 import { pointed, tokensInWords } from "./token-tip.tsx";
 
 interface Properties {
@@ -17,9 +18,11 @@ export function LongText({ log, tokens = false, class: name = "" }: Properties):
   const root = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!root.current) return;
-    root.current.textContent = "";
-    const painter = new TextPainter(root.current);
-    const paint = (): void => painter.paint(log.chunks);
+    const painter = new LinePainter(root.current);
+    let next = 0;
+    const paint = (): void => {
+      for (let chunk = log.chunks[next]; chunk; chunk = log.chunks[++next]) addChunk(painter, chunk, next);
+    };
     paint();
     return log.subscribe(paint);
   }, [log]);
@@ -68,4 +71,18 @@ export function LongText({ log, tokens = false, class: name = "" }: Properties):
       onBlur={leave}
     />
   );
+}
+
+function addChunk(painter: LinePainter, { text, tokens }: TextChunk, index: number): void {
+  if (tokens.length === 0) return painter.write(text);
+  const span = document.createElement("span");
+  span.dataset["chunk"] = String(index);
+  span.dataset["sure"] = String(sureness(tokens));
+  painter.add(text, span);
+}
+
+/** From 4, nearly certain, to 0, a surprise: what page.css tints. Of several tokens, the least sure counts. */
+function sureness(tokens: readonly TokenLogprob[]): number {
+  const probability = Math.exp(Math.min(...tokens.map(({ logprob }) => logprob ?? 0)));
+  return [0.05, 0.2, 0.5, 0.9].filter((limit) => probability >= limit).length;
 }
