@@ -1,16 +1,13 @@
 import type { Conversation, Keeper } from "./conversation.ts";
-import { BrowserStore, storeName } from "./conversation-store.ts";
+import { ConversationSaver } from "./conversation-saver.ts";
+import { storeName } from "./conversation-store.ts";
 import type { StoredConversation } from "./conversation-store.ts";
-import { storedTurn } from "./stored-turn.ts";
 
 /** In the storage of the tab: its comparison, which a reload does not end. */
 const storedName = "truewire.comparison";
 
 /** How long comparisons of closed tabs are kept, in milliseconds. */
 const keptMs = 7 * 24 * 60 * 60 * 1000;
-
-/** After this time without being gone, the page stays, in milliseconds. */
-const stayedAfterMs = 30_000;
 
 /** What a tab keeps of its comparison in addition to the conversations. */
 export interface TabComparison {
@@ -45,53 +42,25 @@ export function keepTabComparison(comparison: TabComparison | undefined): void {
 
 /** Stores the two conversations of a comparison. Where the browser stores nothing, it lasts as long as the page. */
 export class ComparisonStore implements Keeper {
-  readonly #store = new BrowserStore(`${storeName}comparisons`);
-  /** Conversations that are stored, or being stored. */
-  readonly #stored = new Set<string>();
-  #writes: Promise<unknown> = Promise.resolve();
-  #open: readonly Conversation[] = [];
-  #isLeaving = false;
-
-  /** Called with the first write. */
-  #listen(): void {
-    document.addEventListener("visibilitychange", () => {
-      if (document.visibilityState === "hidden") this.#saveAtOnce();
-    });
-    // Chromium breaks the connections between these two events, which is no failure of an answer.
-    for (const event of ["beforeunload", "pagehide"])
-      addEventListener(event, () => {
-        this.#saveAtOnce();
-        this.#isLeaving = true;
-        setTimeout(() => (this.#isLeaving = false), stayedAfterMs);
-      });
-  }
+  readonly #open = new Map<string, Conversation>();
+  readonly #saver = new ConversationSaver(`${storeName}comparisons`, { open: this.#open });
+  #isCleaned = false;
 
   /** The conversations that are shown now. */
   set open(conversations: readonly Conversation[]) {
-    this.#open = conversations;
+    this.#open.clear();
+    for (const conversation of conversations) this.#open.set(conversation.id, conversation);
   }
 
   load(id: string): Promise<StoredConversation | undefined> {
-    return this.#store.load(id).then(
-      (stored) => {
-        if (stored && this.#stored.size === 0) this.#listen();
-        if (stored) this.#stored.add(id);
-        return stored;
-      },
-      () => undefined,
-    );
+    return this.#saver.load(id);
   }
 
   keep(conversation: Conversation, ids: readonly string[]): void {
-    if (this.#isLeaving || !this.#open.includes(conversation)) return;
-    const { record, tree } = conversation;
-    const turns = ids.flatMap((id) => tree.get(id) ?? []).map(storedTurn);
-    const removed = ids.filter((id) => tree.get(id) === undefined);
-    const isNew = !this.#stored.has(record.id);
-    if (this.#stored.size === 0) this.#listen();
-    this.#stored.add(record.id);
-    this.#write(() => this.#store.save({ isNew, record, turns, removed }));
-    if (isNew) this.#write(() => this.#deleteOld());
+    if (this.#open.get(conversation.id) !== conversation) return;
+    void this.#saver.save(conversation, ids);
+    if (!this.#isCleaned) void this.#deleteOld();
+    this.#isCleaned = true;
   }
 
   removed(): void {
@@ -99,24 +68,12 @@ export class ComparisonStore implements Keeper {
   }
 
   forget(id: string): void {
-    if (this.#stored.delete(id)) this.#write(() => this.#store.delete(id));
-  }
-
-  /** One write after the other. */
-  #write(write: () => Promise<unknown>): void {
-    this.#writes = this.#writes.then(write).catch(() => {});
+    this.#saver.forget(id);
+    this.#saver.delete(id).catch(() => {});
   }
 
   async #deleteOld(): Promise<void> {
-    for (const { id, changed } of await this.#store.list())
-      if (changed < Date.now() - keptMs) await this.#store.delete(id);
-  }
-
-  #saveAtOnce(): void {
-    if (this.#isLeaving) return;
-    for (const { id, runningTurn = "", tree } of this.#open) {
-      const turn = tree.get(runningTurn);
-      if (turn && this.#stored.has(id)) this.#store.saveAtOnce(id, storedTurn(turn));
-    }
+    for (const { id, changed } of await this.#saver.list())
+      if (changed < Date.now() - keptMs) await this.#saver.delete(id).catch(() => {});
   }
 }

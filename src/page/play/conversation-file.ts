@@ -2,18 +2,8 @@ import { isObject } from "../../wire/core/json.ts";
 import type { JsonObject } from "../../wire/core/json.ts";
 import { Answer, Choice } from "./answer.ts";
 import type { ConversationRecord } from "./conversation-store.ts";
-import {
-  fileDataAt,
-  imageAt,
-  InvalidFile,
-  listAt,
-  numberAt,
-  objectAt,
-  optional,
-  readTurn,
-  storedTurn,
-  textAt,
-} from "./stored-turn.ts";
+import { InvalidFile, listOf, numberAt, objectAt, optional, parsedFile, recordOf, shape, textAt } from "./readers.ts";
+import { fileDataAt, imageAt, readTurn, storedTurn } from "./stored-turn.ts";
 import { TurnTree } from "./turn-tree.ts";
 import { newId, placeAfter, titleOf } from "./turn.ts";
 import type { AttachedFile, QuestionTurn, Result, Turn } from "./turn.ts";
@@ -43,18 +33,11 @@ export function exportedText(conversations: readonly FiledConversation[]): strin
  * that names the place in the file.
  */
 export function readFile(text: string, now: number): readonly FiledConversation[] {
-  let file: unknown;
-  try {
-    file = JSON.parse(text);
-  } catch (error) {
-    throw new Error(`The file is not valid JSON: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
-  }
+  const file = parsedFile(text);
   if (Array.isArray(file)) return [readMessages(file, "", now)];
   if (isObject(file) && file["format"] === format) {
     if (file["version"] !== 1) throw new InvalidFile("version", "1", file["version"]);
-    const conversations = listAt(file["conversations"], "conversations", readConversation);
+    const conversations = listOf(readConversation)(file["conversations"], "conversations");
     if (conversations.length === 0) throw new InvalidFile("conversations", "at least one conversation", []);
     return conversations;
   }
@@ -71,7 +54,7 @@ export function readFile(text: string, now: number): readonly FiledConversation[
 
 function readConversation(value: unknown, place: string): FiledConversation {
   const filed = objectAt(value, place);
-  const turns = listAt(filed["turns"], `${place}.turns`, readTurn);
+  const turns = listOf(readTurn)(filed["turns"], `${place}.turns`);
   if (turns.length === 0) throw new InvalidFile(`${place}.turns`, "at least one turn", turns);
   const ids = new Set<string>();
   for (const [at, { id }] of turns.entries()) {
@@ -84,17 +67,16 @@ function readConversation(value: unknown, place: string): FiledConversation {
     const expected = '"", the id of a turn, or the id of an answer with the number of its choice ("ID/0")';
     throw new InvalidFile(`${place}.turns[${at}].parent`, expected, lost.parent);
   }
-  const shown = optional(filed["shown"], `${place}.shown`, objectAt) ?? {};
-  const record = {
-    title: textAt(filed["title"], `${place}.title`),
-    created: numberAt(filed["created"], `${place}.created`),
-    changed: numberAt(filed["changed"], `${place}.changed`),
-    shown: Object.fromEntries(
-      Object.entries(shown).map(([at, id]) => [at, textAt(id, `${place}.shown[${JSON.stringify(at)}]`)]),
-    ),
-  };
-  return { record, turns };
+  const record = recordAt(value, place);
+  return { record: { ...record, shown: record.shown ?? {} }, turns };
 }
+
+const recordAt = shape<{ title: string; created: number; changed: number; shown?: Record<string, string> }>({
+  title: textAt,
+  created: numberAt,
+  changed: numberAt,
+  shown: optional(recordOf(textAt)),
+});
 
 /** Reads a list of messages as one conversation without versions. `model`: of all its answers; "" if unknown. */
 function readMessages(messages: readonly unknown[], model: string, now: number): FiledConversation {
@@ -160,7 +142,7 @@ function partsIn(content: unknown, place: string, withMedia: boolean): Pick<Ques
     } else if (withMedia && part["type"] === "file") {
       const file = objectAt(part["file"], `${place}[${at}].file`);
       files.push({
-        name: optional(file["filename"], `${place}[${at}].file.filename`, textAt) ?? "file",
+        name: optional(textAt)(file["filename"], `${place}[${at}].file.filename`) ?? "file",
         data: fileDataAt(file["file_data"], `${place}[${at}].file.file_data`),
       });
     } else {
@@ -175,20 +157,23 @@ function choiceIn(message: JsonObject, place: string): Choice {
   const choice = new Choice();
   const { content } = message;
   if (content !== null && content !== undefined) choice.text.push(textIn(message, place));
-  choice.reasoning.push(optional(message["reasoning_content"], `${place}.reasoning_content`, textAt) ?? "");
-  choice.refusal.push(optional(message["refusal"], `${place}.refusal`, textAt) ?? "");
-  const calls = optional(message["tool_calls"], `${place}.tool_calls`, (value, place) =>
-    listAt(value, place, objectAt),
-  );
-  for (const [at, call] of (calls ?? []).entries()) {
-    const here = `${place}.tool_calls[${at}]`;
-    const made = objectAt(call["function"], `${here}.function`);
-    choice.addCall(
-      textAt(call["id"], `${here}.id`),
-      textAt(made["name"], `${here}.function.name`),
-      textAt(made["arguments"], `${here}.function.arguments`),
-    );
-  }
+  const { reasoning_content: reasoning = "", refusal = "", tool_calls: calls = [] } = messageAt(message, place);
+  choice.reasoning.push(reasoning);
+  choice.refusal.push(refusal);
+  for (const { id, function: made } of calls) choice.addCall(id, made.name, made.arguments);
   if (choice.calls.length > 0) choice.finish = "tool-calls";
   return choice;
 }
+
+interface Call {
+  readonly id: string;
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+
+const messageAt = shape<{ reasoning_content?: string; refusal?: string; tool_calls?: Call[] }>({
+  reasoning_content: optional(textAt),
+  refusal: optional(textAt),
+  tool_calls: optional(
+    listOf(shape<Call>({ id: textAt, function: shape<Call["function"]>({ name: textAt, arguments: textAt }) })),
+  ),
+});

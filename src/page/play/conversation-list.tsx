@@ -6,7 +6,8 @@ import { saveFile } from "../parts/save-file.ts";
 import { CopyAsDialog } from "./answer-view.tsx";
 import type { Conversation } from "./conversation.ts";
 import type { ConversationRecord } from "./conversation-store.ts";
-import type { Conversations, Found } from "./conversations.ts";
+import type { Found } from "./conversation-search.ts";
+import type { Conversations } from "./conversations.ts";
 import type { Settings } from "./settings.ts";
 import type { AnswerTurn } from "./turn.ts";
 
@@ -42,7 +43,7 @@ export function ConversationList({ conversations, settings, keyNeeded, onChosen 
         const text = `${file.name} was not imported. The file is larger than 256 MB.`;
         setProblem(text);
         announcement.say(text);
-      } else if (await conversations.import(file.name, file)) onChosen();
+      } else if (await conversations.imports.add(file.name, file)) onChosen();
     }
   };
   const exportAll = async (records: readonly ConversationRecord[]): Promise<void> => {
@@ -165,7 +166,9 @@ export function NewConversation({ conversations, onChosen }: Pick<Properties, "c
 /** Why conversations are not kept, and what was deleted and can be restored. */
 export function Notices({ conversations }: { readonly conversations: Conversations }): VNode | null {
   useChanges(conversations);
-  const { problem, importing, importProblem, deleted } = conversations;
+  const { problem } = conversations;
+  const { current: importing, problem: importProblem } = conversations.imports;
+  const { all: deleted } = conversations.deletions;
   const undo = useRef<HTMLButtonElement>(null);
   const count = useRef(deleted.length);
   useLayoutEffect(() => {
@@ -196,7 +199,7 @@ export function Notices({ conversations }: { readonly conversations: Conversatio
       {importProblem !== "" && (
         <div class="banner wrong row">
           <span>{importProblem}</span>
-          <button type="button" class="quiet" onClick={() => conversations.dismissImportProblem()}>
+          <button type="button" class="quiet" onClick={() => conversations.imports.dismissProblem()}>
             Dismiss
           </button>
         </div>
@@ -205,10 +208,10 @@ export function Notices({ conversations }: { readonly conversations: Conversatio
       {last && (
         <div class="banner row">
           <span>{last.text}</span>
-          <button ref={undo} type="button" onClick={() => close(() => void conversations.undo())}>
+          <button ref={undo} type="button" onClick={() => close(() => void conversations.deletions.undo())}>
             Undo
           </button>
-          <button type="button" class="quiet" onClick={() => close(() => conversations.forgetDeleted())}>
+          <button type="button" class="quiet" onClick={() => close(() => conversations.deletions.forget())}>
             Dismiss
           </button>
         </div>

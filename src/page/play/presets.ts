@@ -7,7 +7,8 @@ import {
   type Settings,
   type SettingsValues,
 } from "./settings.ts";
-import { InvalidFile, listAt, oneOf, textAt } from "./stored-turn.ts";
+import { InvalidFile, integerAt, listOf, oneOf, parsedFile, recordOf, textAt } from "./readers.ts";
+import type { Reader } from "./readers.ts";
 import type { PlayTool } from "./tool.ts";
 
 /** Settings under a name. */
@@ -205,7 +206,7 @@ function storedForm({
 
 /** Reads a file with presets. Throws an error that names the place of the first mistake, such as `presets[0].tools[1].name`. */
 export function readPresets(text: string): readonly Preset[] {
-  const { presets } = members(parsed(text), "", { presets: listOf(presetAt) });
+  const { presets } = members(parsedFile(text), "", { presets: listOf(presetAt) });
   if (!presets)
     throw new Error(
       'The file has no member "presets". Expected {"presets": [{"name": "Brief", "system": "Be brief."}]}',
@@ -216,33 +217,11 @@ export function readPresets(text: string): readonly Preset[] {
 /** Reads a text of `settingsText`. Throws an error if another version of the page has written it. */
 export function readSettings(text: string): Partial<SettingsValues> {
   const readers = { ...presetMembers, model: textAt, preset: textAt, example: exampleAt };
-  return valuesOf(members(parsed(text), "", readers));
+  return valuesOf(members(parsedFile(text), "", readers));
 }
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new Error(`The file is not valid JSON: ${messageOf(error)}`, { cause: error });
-  }
-}
-
-/** Reads a value at a place of a file. Throws an error that names the place. */
-type Reader<T> = (value: unknown, place: string) => T;
 
 /** A parameter: its text, or the value itself. */
 const parameterAt: Reader<string> = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-
-function integerAt(min: number, max: number): Reader<number> {
-  return (value, place) => {
-    if (Number.isInteger(value) && Number(value) >= min && Number(value) <= max) return Number(value);
-    throw new InvalidFile(place, `an integer from ${min} to ${max}`, value);
-  };
-}
-
-function listOf<T>(item: Reader<T>): Reader<readonly T[]> {
-  return (value, place) => listAt(value, place, item);
-}
 
 const toolMembers = { name: textAt, description: textAt, parameters: textAt, canned: textAt };
 
@@ -250,7 +229,7 @@ const presetMembers = {
   system: textAt,
   parameters: (value, place) => {
     if (!isObject(value)) throw new InvalidFile(place, 'an object such as {"temperature": 0.5}', value);
-    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, parameterAt(one, `${place}.${name}`)]));
+    return recordOf(parameterAt)(value, place);
   },
   tools: listOf((value, place): Omit<PlayTool, "id"> => {
     const { name = "", description = "", parameters = "", canned = "" } = members(value, place, toolMembers);
