@@ -29,7 +29,7 @@ interface Properties {
 
 /** A longer text can be searched. In characters. */
 const searchedLength = 2000;
-/** For so long the page paints before it does other things, in milliseconds. */
+/** The time after which painting yields, in milliseconds. */
 const atOnceMs = 8;
 /** A text without parts is painted in parts of this length, in characters. */
 const partLength = 50_000;

@@ -18,7 +18,7 @@ export interface RowsInSight {
 }
 
 /**
- * Rows of one height, of which only those in sight are rendered, and the one that is chosen: screen readers are told its id. Source of the keys:
+ * Rows of one height. Only those in sight are rendered, and the chosen one: `aria-activedescendant` names its id. Source of the keys:
  * WAI-ARIA Authoring Practices, "Tree View".
  *
  * @param rowHeight In CSS pixels.

@@ -10,7 +10,7 @@ const stayedAfterMs = 30_000;
 
 /** What the saver reports to. */
 interface Owner {
-  /** The conversations of this tab, by id. One that was deleted is none of them. */
+  /** The conversations of this tab, by id, without those that were deleted. */
   readonly open: ReadonlyMap<string, Conversation>;
   /** Turns with these ids were stored or removed. */
   stored?(id: string, turns: readonly string[]): void;

@@ -81,7 +81,7 @@ export function readTurn(value: unknown, place: string): Turn {
       return { ...placed, kind, ...resultsAt(turn, place) };
     case "answer": {
       const answer = answerAt(turn, place);
-      const { request, system = "", chosen = 0 } = askedAt(turn, place);
+      const { request, system = "", chosen = 0 } = requestedAt(turn, place);
       if (chosen !== 0 && answer.choices[chosen] === undefined)
         throw new InvalidFile(
           `${place}.chosen`,
@@ -146,7 +146,7 @@ const resultsAt = shape<Pick<ResultsTurn, "results">>({
   results: listOf(shape<Result>({ callId: textAt, name: textAt, text: textAt })),
 });
 
-const askedAt = shape<{ request: RequestOptions; system?: string; chosen?: number }>({
+const requestedAt = shape<{ request: RequestOptions; system?: string; chosen?: number }>({
   request: (value, place) => {
     const { messages: _, ...request } = objectAt(value, place);
     try {
