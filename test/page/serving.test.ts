@@ -30,8 +30,8 @@ test.skipIf(!isBuilt)("compressed, the page loads less than 110 kB at first, and
   expect(sum(first), JSON.stringify([...first])).toBeLessThan(110_000);
   // Loaded with what is judged first, with a request that the server did not read, with the first answer and code, and with views.
   for (const [name, most] of [
-    ["judging-worker.js", 145_000],
-    ["read-body.js", 63_000],
+    ["judging-worker.js", 155_000],
+    ["read-body.js", 65_000],
     ["markdown-painter.js", 50_000],
     ["highlighting-worker.js", 45_000],
     ["formula-view.js", 70_000],

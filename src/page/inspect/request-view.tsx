@@ -5,9 +5,6 @@ import type { InspectedRequest, RequestSummary } from "../../judge/inspect/inspe
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
 import { Lazy } from "../parts/lazy.tsx";
 import { RequestActions } from "./request-actions.tsx";
-import { PromptView } from "./prompt-view.tsx";
-import { SentView } from "./sent-view.tsx";
-import { WireView } from "./wire-view.tsx";
 import { Lines } from "../parts/lines.tsx";
 import { timeInWords } from "./words.ts";
 import { judgeAside } from "../judge/judge-aside.ts";
@@ -32,6 +29,9 @@ export type TabName = (typeof tabs)[number]["name"];
 /** Views whose scripts are loaded when they are shown first. */
 const loadOverview = async (): Promise<ComponentType<TabProperties>> => (await import("./overview-view.tsx")).default;
 const loadChanges = async (): Promise<ComponentType<TabProperties>> => (await import("./changes-view.tsx")).default;
+const loadPrompt = async (): Promise<ComponentType<TabProperties>> => (await import("./prompt-view.tsx")).PromptView;
+const loadSent = async (): Promise<ComponentType<TabProperties>> => (await import("./sent-view.tsx")).SentView;
+const loadWire = async (): Promise<ComponentType<TabProperties>> => (await import("./wire-view.tsx")).WireView;
 const loadJson = async (): Promise<ComponentType<TabProperties>> => (await import("./json-view.tsx")).default;
 
 interface TabProperties {
@@ -132,11 +132,11 @@ function TabContent({ tab, request }: TabProperties & { readonly tab: TabName })
     case "json":
       return <Lazy load={loadJson} properties={{ request }} />;
     case "request":
-      return <SentView request={request} />;
+      return <Lazy load={loadSent} properties={{ request }} />;
     case "prompt":
-      return <PromptView request={request} />;
+      return <Lazy load={loadPrompt} properties={{ request }} />;
     case "wire":
-      return <WireView request={request} />;
+      return <Lazy load={loadWire} properties={{ request }} />;
     case "events":
       return <EventsView request={request} />;
     case "findings":
