@@ -429,7 +429,7 @@ test.each([
   { id: "msgbatch_1", type: "message_batch", processing_status: "ended" },
   { id: "batch_1", object: "batch", errors: null },
   { custom_id: "1", result: { type: "succeeded", message: {} } },
-  { id: "resp_1", object: "response", background: true, status: "in_progress", output: [] },
+  { id: "resp_1", object: "response", background: true, status: "in_progress", error: null, output: [] },
 ])("the body of an endpoint that generates nothing stays: %j", (answer) => {
   for (const capture of [JSON.stringify(answer), JSON.stringify(answer, null, 2)]) {
     for (const profile of [lean, exact])

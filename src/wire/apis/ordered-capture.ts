@@ -45,10 +45,11 @@ const generated: ReadonlySet<unknown> = new Set([
 export function isOfOtherEndpoint(capture: string): boolean {
   if (/^\s*\{\s*"custom_id"/.test(capture)) return true;
   const body = isBody(capture) ? parsed(capture) : undefined;
-  if (!body || "choices" in body || "error" in body) return false;
+  if (!body) return false;
   const { object, type, data, models, embedding, embeddings, background, status } = body;
   // A response in the background that is still generated has not failed.
   if (object === "response" && background === true && (status === "queued" || status === "in_progress")) return true;
+  if ("choices" in body || "error" in body) return false;
   if (typeof object === "string" && !generated.has(object)) return true;
   if (type === "model" || type === "completion") return true;
   if (typeof type === "string" && type.startsWith("message_batch")) return true;
