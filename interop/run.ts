@@ -5,10 +5,12 @@ import { runClients } from "./clients/run.ts";
 import { startTruewire } from "../test/support/serve.ts";
 import { differences, doubles } from "./doubles.ts";
 import { freePort } from "./place.ts";
+import { compareModels } from "./real-models.ts";
 import { keep, writeTable } from "./report.ts";
 import type { Results, Row } from "./report.ts";
 import { realServers } from "./servers/list.ts";
 import type { RealServer, StartedServer } from "./servers/server.ts";
+import { compareTemplates } from "./templates.ts";
 import { featureTrials, restartTrial } from "./trials/features.ts";
 import { judgeTrials } from "./trials/judge.ts";
 import { sessionTrials } from "./trials/sessions.ts";
@@ -20,8 +22,12 @@ const usage = `usage: npm run interop [-- COMMAND [NAME…]]
   clients [NAME…] runs the clients that are installed, over a scripted model
   servers [NAME…] runs the trials over the servers that are installed, and writes interop/results/ (default)
   doubles [NAME…] sends the same requests to the real servers and to their doubles in test/doubles, and prints where they differ
+  models [NAME…]  compares Truewire's own engine with llama-server over the same real models (demo, half, gemma): tokens, texts,
+                  logprobs, calls, schemas
+  templates DIR   renders the chat templates of a folder with Transformers, too, and prints which prompts differ
   report          writes docs/compatibility.md from interop/results/
 options:
+  --count N       texts for the tokenizers of models (default 10,000), or conversations for each template (default 400)
   --quick         only what installs within two minutes, which is installed first; results are not written
   --only WORD     only trials whose name has the word; results are not written`;
 
@@ -75,19 +81,29 @@ async function startById(id: string): Promise<StartedServer> {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { quick: { type: "boolean", default: false }, only: { type: "string" } },
+  options: { quick: { type: "boolean", default: false }, only: { type: "string" }, count: { type: "string" } },
 });
 const [what = "servers", ...names] = positionals;
-const unknown = names.find((name) => ![...realServers, ...realClients].some(({ id }) => id === name));
+const isOfServers = !["models", "templates"].includes(what);
+const unknown = !isOfServers
+  ? undefined
+  : names.find((name) => ![...realServers, ...realClients].some(({ id }) => id === name));
 const isChosen = ({ id, isQuick }: { id: string; isQuick?: boolean }): boolean =>
   names.length > 0 ? names.includes(id) : !values.quick || isQuick === true;
 const chosen = realServers.filter(isChosen);
 const chosenClients = realClients.filter(isChosen);
 
-if (unknown !== undefined || !["install", "servers", "clients", "doubles", "report"].includes(what)) {
+if (
+  unknown !== undefined ||
+  !["install", "servers", "clients", "doubles", "models", "templates", "report"].includes(what)
+) {
   console.error(`${unknown === undefined ? `${what} is no command` : `${unknown} is no server`}\n${usage}`);
   process.exitCode = 2;
 } else if (what === "report") writeTable();
+else if (what === "models")
+  await compareModels(names.length > 0 ? names : ["demo", "half", "gemma"], Number(values.count ?? 10_000));
+else if (what === "templates")
+  await compareTemplates(names[0] ?? "../shared/chat-templates", Number(values.count ?? 400));
 else if (what === "install") {
   for (const one of [...chosen, ...chosenClients]) {
     await one.install().then(

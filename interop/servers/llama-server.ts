@@ -2,10 +2,9 @@ import { existsSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { installModel, isInstalled } from "../models.ts";
 import { inPlace, pythonPackages, startServer } from "../place.ts";
-import type { RealServer } from "./server.ts";
+import type { RealServer, StartedServer } from "./server.ts";
 
 const packages = pythonPackages("llama-server");
-const contextSize = 2048;
 
 /** Starts llama.cpp's HTTP server, which the package has as a function. */
 const program = `
@@ -19,6 +18,18 @@ server = xllamacpp.Server(parameters)
 signal.pause()
 `;
 
+/** Starts llama.cpp's server with the model of a file, and one slot. */
+export async function startLlamaServer(file: string, port: number, contextSize: number): Promise<StartedServer> {
+  const url = `http://127.0.0.1:${port}`;
+  const script = inPlace("llama-server", "serve.py");
+  writeFileSync(script, program);
+  const args = [script, file, String(port), String(contextSize)];
+  const ready = `${url}/health`;
+  const running = await startServer(packages.program("python"), args, { ready, log: "llama-server.log" });
+  const { data } = (await (await fetch(`${url}/v1/models`)).json()) as { readonly data: readonly { id: string }[] };
+  return { url, model: data[0]?.id ?? "", contextSize, stop: running.stop };
+}
+
 /** The server of llama.cpp, from a wheel that has it compiled: its own build takes half an hour on two cores. */
 export const llamaServer: RealServer = {
   id: "llama-server",
@@ -30,16 +41,9 @@ export const llamaServer: RealServer = {
   version: () => packages.version("xllamacpp"),
   install: () => packages.install("xllamacpp==2026.10.11549"),
   async start(port) {
-    const url = `http://127.0.0.1:${port}`;
     // The model of the repository is enough for what is quick.
     const demo = resolve("models/demo/demo.gguf");
     const model = isInstalled("half") || !existsSync(demo) ? await installModel("half") : demo;
-    const file = inPlace("llama-server", "serve.py");
-    writeFileSync(file, program);
-    const args = [file, model, String(port), String(contextSize)];
-    const ready = `${url}/health`;
-    const running = await startServer(packages.program("python"), args, { ready, log: "llama-server.log" });
-    const { data } = (await (await fetch(`${url}/v1/models`)).json()) as { readonly data: readonly { id: string }[] };
-    return { url, model: data[0]?.id ?? "", contextSize, stop: running.stop };
+    return startLlamaServer(model, port, 2048);
   },
 };

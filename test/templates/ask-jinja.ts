@@ -1,30 +1,35 @@
 import { spawnSync } from "node:child_process";
 
-const oracle = new URL("jinja-oracle.py", import.meta.url);
+const oracle = "test/templates/jinja-oracle.py";
 
 /** Whether there is a Python here that knows Jinja. */
 export const hasJinja: boolean = spawnSync("python3", ["-c", "import jinja2"]).status === 0;
-
-export interface JinjaJob {
-  readonly source: string;
-  /** Absent: the template is only parsed. */
-  readonly variables?: Readonly<Record<string, unknown>>;
-}
 
 export interface JinjaResult {
   readonly text?: string;
   readonly error?: string;
 }
 
-/** What Python's own Jinja makes of each job. */
-export function askJinja(jobs: readonly JinjaJob[]): readonly JinjaResult[] {
-  const { stdout } = spawnSync("python3", [oracle.pathname], {
-    input: jobs.map((job) => JSON.stringify(job)).join("\n"),
+export interface JinjaJobs {
+  readonly source: string;
+  /** The JSON of the variables of each rendering; `null`: the template is only parsed. */
+  readonly jobs: readonly string[];
+}
+
+/**
+ * Returns what Python's own Jinja makes of the jobs of each template. `python`: an interpreter that has Transformers, which then compiles
+ * the templates; default: the system's, with Jinja as Transformers sets it up.
+ */
+export function askJinja(templates: readonly JinjaJobs[], python?: string): readonly (readonly JinjaResult[])[] {
+  const input = templates.map(({ source, jobs }) => `{"source": ${JSON.stringify(source)}, "jobs": [${jobs.join()}]}`);
+  const args = python === undefined ? [oracle] : [oracle, "transformers"];
+  const { stdout, stderr } = spawnSync(python ?? "python3", args, {
+    input: input.join("\n"),
     encoding: "utf8",
     maxBuffer: 1 << 29,
   });
-  return stdout
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line) as JinjaResult);
+  const lines = stdout.split("\n").filter((line) => line !== "");
+  if (lines.length !== templates.length)
+    throw new Error(`${oracle} answered ${lines.length} of ${templates.length} lines: ${stderr}`);
+  return lines.map((line) => JSON.parse(line) as readonly JinjaResult[]);
 }

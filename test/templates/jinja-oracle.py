@@ -1,14 +1,23 @@
 """
-Renders templates with Python's own Jinja, set up as for chat templates: one JSON job a line in, one result a line out.
-A job without variables is only parsed.
+Renders templates with Python's own Jinja, set up as Hugging Face's Transformers does (`_compile_jinja_template` in
+`transformers/utils/chat_template_utils.py`), or with Transformers itself (argument `transformers`).
+One JSON line in for each template, `{"source", "jobs"}`; one line out: a list with the result of each job. A job of null only parses.
 """
 
 import json
 import sys
-from datetime import datetime
+from datetime import datetime as RealTime
+from functools import cache
 
-from jinja2 import Environment, TemplateError, nodes
+from jinja2 import TemplateError, nodes
 from jinja2.ext import Extension
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+
+class Now(RealTime):
+    @classmethod
+    def now(cls, tz=None):
+        return cls(2024, 2, 3, 4, 5, 6)
 
 
 def tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
@@ -26,28 +35,40 @@ class Generation(Extension):
 
     def parse(self, parser):
         line = next(parser.stream).lineno
-        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
+        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+        return nodes.CallBlock(self.call_method("_written"), [], [], body).set_lineno(line)
+
+    def _written(self, caller):
+        return caller()
 
 
-now = datetime(2024, 2, 3, 4, 5, 6)
-environment = Environment(
-    trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", "jinja2.ext.do", Generation]
-)
-environment.filters["tojson"] = tojson
-environment.globals["raise_exception"] = refuse
-environment.globals["strftime_now"] = now.strftime
-compiled = {}
+def compiler():
+    if sys.argv[1:] == ["transformers"]:
+        from transformers.utils import chat_template_utils
+
+        chat_template_utils.datetime = Now
+        return chat_template_utils._compile_jinja_template
+    # `do` is not in Transformers; templates that were written for other servers have it.
+    extensions = ["jinja2.ext.loopcontrols", "jinja2.ext.do", Generation]
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=extensions)
+    environment.filters["tojson"] = tojson
+    environment.globals["raise_exception"] = refuse
+    environment.globals["strftime_now"] = Now.now().strftime
+    return cache(environment.from_string)
+
+
+compiled = compiler()
+
+
+def result(source, variables):
+    try:
+        template = compiled(source)
+        # As `render_jinja_template` does: what a request does not have is None.
+        return {"text": template.render(**{"tools": None, "documents": None, **variables}) if variables else ""}
+    except Exception as error:
+        return {"error": repr(error)}
+
 
 for line in sys.stdin:
-    job = json.loads(line)
-    source = job["source"]
-    try:
-        if "variables" not in job:
-            environment.parse(source)
-            print(json.dumps({"text": ""}))
-            continue
-        if source not in compiled:
-            compiled[source] = environment.from_string(source)
-        print(json.dumps({"text": compiled[source].render(**job["variables"])}))
-    except Exception as error:
-        print(json.dumps({"error": repr(error)}))
+    asked = json.loads(line)
+    print(json.dumps([result(asked["source"], variables) for variables in asked["jobs"]]))

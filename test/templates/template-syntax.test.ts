@@ -71,7 +71,8 @@ describe.skipIf(files.length === 0)("changed templates (skipped without ../share
   /** What Jinja says of all changed templates, in their order: one process for each file took minutes. */
   let results: readonly JinjaResult[] = [];
   beforeAll(() => {
-    if (hasJinja) results = askJinja([...sources.values()].flat().map((source) => ({ source })));
+    if (!hasJinja) return;
+    results = askJinja([...sources.values()].flat().map((source) => ({ source, jobs: ["null"] }))).flat();
   });
 
   test.each(files)("%s", (file) => {

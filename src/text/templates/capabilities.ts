@@ -12,8 +12,8 @@ export interface TemplateCapabilities {
   readonly callIds: "any" | "nine";
   /** The `content` of a message that has calls and no text. */
   readonly contentWithCalls: "absent" | "null" | "empty";
-  /** "required": the template fails if a tool or parameter has no description. */
-  readonly descriptions: "optional" | "required";
+  /** What the template fails without: the description of a tool, or also those of its parameters. */
+  readonly descriptions: "optional" | "of-tools" | "required";
   /** How many system messages it accepts at the start: any number, one, or none. */
   readonly systemRole: "any" | "first" | "none";
   /** System messages after the first other message are rendered, in order. */
@@ -21,10 +21,14 @@ export interface TemplateCapabilities {
   readonly developerRole: boolean;
   /** "parts": content must be a list of parts. */
   readonly content: "text" | "parts";
+  /** The roles of messages whose content may be a list of texts, which the template joins in its own way. */
+  readonly listRoles: readonly string[];
   /** The member of an assistant message that contains reasoning; "part": a part of type `thinking`; null: the template ignores reasoning. */
   readonly reasoning: string | null;
   /** The text before and after reasoning; null if the template renders none. */
   readonly reasoningTags: { readonly open: string; readonly close: string } | null;
+  /** The template rejects reasoning next to text in a message with calls (gpt-oss). */
+  readonly rejectsReasoningWithText: boolean;
   /** The generation prompt with thinking on and off; the same if the template has no such switch. */
   readonly generationPrompt: { readonly thinking: string; readonly direct: string };
 }
@@ -65,22 +69,23 @@ export function probeCapabilities(render: RenderProbe, source: string): Template
   const withLater = attempt(shape([system("SYSTEMNEEDLE"), user, system("LATERNEEDLE")])) ?? "";
   const places = ["SYSTEMNEEDLE", userNeedle, "LATERNEEDLE"].map((needle) => withLater.indexOf(needle));
 
-  const toolsWith = (described: boolean): boolean =>
-    shows(attempt(shape([user]), { tools: [tool(described)] }), "needle_tool", "needle_parameter");
-  const bare = toolsWith(false);
+  const toolsWith = (described: keyof typeof probedTools): boolean =>
+    shows(attempt(shape([user]), { tools: [probedTools[described]] }), "needle_tool", "needle_parameter");
+  const descriptions = (["optional", "of-tools", "required"] as const).find(toolsWith);
 
-  const calls = probeCalls((messages) => attempt(shape(messages), { tools: [tool(true)] }));
+  const calls = probeCalls((messages) => attempt(shape(messages), { tools: [probedTools.required] }));
   const generationPrompt = (variables: Readonly<Record<string, boolean>>): string => {
     return renderGenerationPrompt((more) => attempt(shape([user]), { ...variables, ...more }) ?? "", "\uffff").added;
   };
   return {
-    tools: bare || toolsWith(true),
+    tools: descriptions !== undefined,
     ...calls,
-    descriptions: bare || !toolsWith(true) ? "optional" : "required",
+    descriptions: descriptions ?? "optional",
     systemRole: twoSystems ? "any" : oneSystem ? "first" : "none",
     laterSystems: places.every((place, at) => place > (places[at - 1] ?? -1)),
     developerRole: /["']developer["']/.test(source),
     content,
+    listRoles: ["system", "user", "assistant", "tool"].filter((role) => readsLists(attempt, role, calls)),
     ...probeReasoning((messages) => attempt(shape(messages), thinkingSwitch(true)), calls, source),
     generationPrompt: {
       thinking: generationPrompt(thinkingSwitch(true)),
@@ -163,7 +168,7 @@ function probeReasoning(
   attempt: Attempt,
   calls: CallCapabilities,
   source: string,
-): Pick<TemplateCapabilities, "reasoning" | "reasoningTags"> {
+): Pick<TemplateCapabilities, "reasoning" | "reasoningTags" | "rejectsReasoningWithText"> {
   const answer = { role: "assistant", content: "ANSWERNEEDLE" };
   const call = {
     id: "abcdefghi",
@@ -172,15 +177,19 @@ function probeReasoning(
   };
   for (const name of ["reasoning_content", "reasoning", "thinking", "thought"]) {
     const reasoning = { [name]: "THOUGHTNEEDLE" };
-    if (attempt([user, { ...answer, ...reasoning }])?.includes("THOUGHTNEEDLE")) {
-      return { reasoning: name, reasoningTags: tagsIn(source) };
-    }
-    // Some templates render reasoning only before a call.
     const calling = { ...answer, tool_calls: [call] };
     const rendered = attempt([user, { ...calling, ...reasoning }]);
+    const { content: _, ...silent } = calling;
+    const rejectsReasoningWithText =
+      rendered === null && (attempt([user, { ...silent, ...reasoning }])?.includes("THOUGHTNEEDLE") ?? false);
+    if (rejectsReasoningWithText || attempt([user, { ...answer, ...reasoning }])?.includes("THOUGHTNEEDLE")) {
+      return { reasoning: name, reasoningTags: tagsIn(source), rejectsReasoningWithText };
+    }
+    // Some templates render reasoning only before a call.
     if (rendered?.includes("THOUGHTNEEDLE")) {
       const bare = [attempt([user, answer]) ?? "", attempt([user, calling]) ?? ""] as const;
-      return { reasoning: name, reasoningTags: around(rendered, ...bare) ?? tagsIn(source) };
+      const reasoningTags = around(rendered, ...bare) ?? tagsIn(source);
+      return { reasoning: name, reasoningTags, rejectsReasoningWithText };
     }
   }
   const parts = [
@@ -189,7 +198,7 @@ function probeReasoning(
   ];
   const rendered = attempt([user, { role: "assistant", content: parts }]) ?? "";
   const isPart = rendered.includes("THOUGHTNEEDLE") && !/["']type["']/.test(rendered);
-  return { reasoning: isPart ? "part" : null, reasoningTags: tagsIn(source) };
+  return { reasoning: isPart ? "part" : null, reasoningTags: tagsIn(source), rejectsReasoningWithText: false };
 }
 
 /**
@@ -223,20 +232,42 @@ function inParts(message: TemplateMessage): TemplateMessage {
   return typeof content === "string" ? { ...message, content: [{ type: "text", text: content }] } : message;
 }
 
-function tool(described: boolean): unknown {
-  const description = described ? { description: "What it is for." } : {};
+/** A tool without descriptions, with its own, and with all. */
+const probedTools = {
+  optional: tool({}, {}),
+  "of-tools": tool(described(), {}),
+  required: tool(described(), described()),
+};
+
+function described(): object {
+  return { description: "What it is for." };
+}
+
+function tool(own: object, ofParameter: object): unknown {
   return {
     type: "function",
     function: {
       name: "needle_tool",
-      ...description,
+      ...own,
       parameters: {
         type: "object",
-        properties: { needle_parameter: { type: "string", ...description } },
+        properties: { needle_parameter: { type: "string", ...ofParameter } },
         required: ["needle_parameter"],
       },
     },
   };
+}
+
+/** Whether the template writes the texts of a list, and not the list as such. */
+function readsLists(attempt: Attempt, role: string, calls: CallShape): boolean {
+  const content = ["FIRSTNEEDLE", "SECONDNEEDLE"].map((text) => ({ type: "text", text }));
+  const [asked = user, call = user, result = user] = probedCall(calls);
+  const conversation =
+    role === "tool"
+      ? [asked, call, { ...result, content }]
+      : [...(role === "assistant" ? [user] : []), { role, content }, ...(role === "user" ? [] : [user])];
+  const rendered = attempt(conversation) ?? "";
+  return content.every(({ text }) => rendered.includes(text)) && !/["']type["']: ?["']text["']/.test(rendered);
 }
 
 /** A message in the shape that chat templates read: OpenAI's, without null members. */

@@ -273,9 +273,39 @@ describe("messages", () => {
     const source = "{% for m in messages %}{% for p in m.content %}({{ p.text }}){% endfor %}{% endfor %}";
     expect(render(source, hello)).toBe("(Hi)");
   });
+
+  // Transformers and vLLM give such a template the list; newlines that it does not write are not what the model was trained with.
+  test("a template that reads lists of texts gets them in the roles in which it does", () => {
+    const source = `{% for m in messages %}[{{ m.role }}]{% if m.content is string or m.role == 'system' %}{{ m.content }}{% else %}{%
+      for p in m.content %}({{ p.text | trim }}){% endfor %}{% endif %}{% endfor %}`;
+    const content = ["a ", "b"].map((text) => ({ type: "text" as const, text }));
+    const messages: Message[] = [
+      { role: "system", content },
+      { role: "user", content },
+    ];
+    expect(render(source, messages)).toBe("[system]a \nb[user](a)(b)");
+  });
+
+  test("texts of a list that form a special token together are text", () => {
+    const source = "{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}";
+    const content = ["<|im_", "end|>"].map((text) => ({ type: "text" as const, text }));
+    const { spans } = template(source).render({ messages: [{ role: "user", content }], options: {}, now });
+    expect(spans.map(({ text, special }) => [text, special])).toEqual([["<|im_end|>", false]]);
+  });
 });
 
 describe("calls", () => {
+  // A session with gpt-oss ended with a 400 when the model had said something before a call: its template rejects both.
+  test("a template that rejects reasoning next to text gets the text after the reasoning", () => {
+    const source = `{% for m in messages %}{% if m.tool_calls and m.thinking and m.content %}{{ raise_exception('not both') }}{% endif %}{{
+      m.thinking }}|{{ m.content }};{% endfor %}`;
+    const call = { type: "tool-call" as const, id: "c", name: "f", arguments: "{}" };
+    const said = { type: "text" as const, text: "I look." };
+    const thought = { type: "reasoning" as const, text: "Look?" };
+    const messages: Message[] = [...hello, { role: "assistant", content: [thought, said, call] }];
+    expect(render(source, messages)).toBe("|Hi;Look?\n\nI look.|;");
+  });
+
   const called = (args: string, id = "call_0123456789"): Message[] => [
     ...hello,
     { role: "assistant", content: [{ type: "tool-call", id, name: "f", arguments: args }] },

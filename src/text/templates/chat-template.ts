@@ -281,7 +281,7 @@ function continuedPrompt(continuation: Continuation): string {
   const hasReasoning = whole !== null && whole !== upTo({ ...silent, content: withEnd(last["content"], place) });
   if (hasReasoning) return whole;
   if (wants.reasoningTags !== null) {
-    return `${header()}${wants.reasoningTags.open}${reasoning}${wants.reasoningTags.close}${String(last["content"])}`;
+    return `${header()}${wants.reasoningTags.open}${reasoning}${wants.reasoningTags.close}${contentText(last["content"])}`;
   }
   warnings.push("The chat template knows no reasoning: the last message is continued without it.");
   return whole ?? failLeftOut();
@@ -299,6 +299,12 @@ function withEnd(content: unknown, end: string): unknown {
   const last = content.at(-1) as Readonly<Record<string, unknown>>;
   const member = last["type"] === "thinking" ? "thinking" : "text";
   return [...(content.slice(0, -1) as unknown[]), { ...last, [member]: `${String(last[member])}${end}` }];
+}
+
+/** Returns a text, or the texts of a list of parts. */
+function contentText(content: unknown): string {
+  if (!Array.isArray(content)) return String(content);
+  return (content as readonly { readonly text?: string }[]).map(({ text = "" }) => text).join("");
 }
 
 function failLeftOut(): never {

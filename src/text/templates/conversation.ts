@@ -25,6 +25,8 @@ interface Shaping {
   readonly user: UserText;
   readonly warnings: string[];
   readonly writeCall: WriteCall;
+  /** A character that occurs nowhere else: stands between the texts of a content until it is known where the content goes. */
+  readonly between: string;
   /** Returns the mark of an image or a recording. */
   readonly markMedium: (part: ImagePart | AudioPart, path: string) => string;
 }
@@ -41,16 +43,16 @@ export type WriteCall = (call: {
  */
 export function templateMessages(
   messages: readonly Message[],
-  { toolInstruction, ...shaping }: Shaping & { readonly toolInstruction?: string | undefined },
+  { toolInstruction, ...more }: Omit<Shaping, "between"> & { readonly toolInstruction?: string | undefined },
 ): TemplateMessage[] {
-  const { wants, user, warnings } = shaping;
+  const { wants, user, warnings } = more;
+  const shaping = { ...more, between: user.placeMark() };
   const calls = matchCalls(messages, wants.callIds, warnings);
   const shaped = messages.map((message, index): TemplateMessage => {
     const { path = `messages[${index}]` } = message;
     if (message.role === "assistant") return assistantMessage(message, path, calls.ofCalls(index), shaping);
-    const text = textOf(message.content, path, shaping);
-    const foreign = message.role === "user" || message.role === "tool";
-    const content = foreign ? user.markForeignText(text) : user.markText(text);
+    const isForeign = message.role === "user" || message.role === "tool";
+    const content = textOf(message.content, path, shaping, isForeign);
     if (message.role === "tool") {
       if (!wants.toolResults) return { role: "user", content };
       const { id, name } = calls.answered(index);
@@ -68,7 +70,8 @@ export function templateMessages(
     };
   });
   const instructed = toolInstruction === undefined ? shaped : withInstruction(shaped, user.markText(toolInstruction));
-  return inParts(systemInPlace(wants.laterSystems ? instructed : laterSystemsAsUser(instructed), wants), wants);
+  const placed = systemInPlace(wants.laterSystems ? instructed : laterSystemsAsUser(instructed), wants);
+  return placed.map((message) => withContent(message, wants, shaping.between));
 }
 
 function assistantMessage(
@@ -79,20 +82,32 @@ function assistantMessage(
 ): TemplateMessage {
   const { wants, user } = shaping;
   const calls = assistantCalls(message);
-  const reasoning = reasoningOf(message);
-  const spoken = spokenText(message, path, shaping);
+  let reasoning = reasoningOf(message);
+  let spoken = spokenText(message, path, shaping);
   const name = message.name === undefined ? {} : { name: user.markText(message.name) };
   if (calls.length > 0 && !wants.toolCalls) {
     const written = calls.map((call) => writtenCall(call, shaping));
-    const content = [user.markText(spoken ?? ""), ...written].filter((part) => part !== "").join("\n");
+    const content = [spoken ?? "", ...written].filter((part) => part !== "").join("\n");
     return { role: "assistant", content, ...name };
+  }
+  reasoning = reasoning === undefined ? undefined : user.markText(reasoning);
+  if (
+    wants.rejectsReasoningWithText &&
+    calls.length > 0 &&
+    reasoning !== undefined &&
+    reasoning !== "" &&
+    spoken !== undefined &&
+    spoken !== ""
+  ) {
+    reasoning = `${reasoning}\n\n${spoken.replaceAll(shaping.between, "\n")}`;
+    spoken = undefined;
   }
   return {
     role: "assistant",
-    ...content(spoken === undefined ? undefined : user.markText(spoken), calls.length > 0, wants),
+    ...content(spoken, calls.length > 0, wants),
     ...name,
     ...(reasoning !== undefined && {
-      [wants.reasoning === "part" ? reasoningPart : (wants.reasoning ?? "reasoning_content")]: user.markText(reasoning),
+      [wants.reasoning === "part" ? reasoningPart : (wants.reasoning ?? "reasoning_content")]: reasoning,
     }),
     ...(calls.length > 0 && {
       tool_calls: calls.map((call, index) => templateCall(call, ids[index] ?? call.id, path, shaping)),
@@ -198,17 +213,19 @@ function joinedContent(first: TemplateMessage, second: TemplateMessage): string 
   return `${String(first["content"])}\n\n${String(second["content"])}`;
 }
 
-/** Converts content to lists of parts, for templates that require them or read reasoning from a part. */
-function inParts(messages: readonly TemplateMessage[], wants: TemplateCapabilities): TemplateMessage[] {
-  if (wants.content === "text" && wants.reasoning !== "part") return [...messages];
-  return messages.map((message) => {
-    const { [reasoningPart]: reasoning, content, ...others } = message;
-    if (reasoning === undefined && wants.content === "text") return message;
-    const parts: unknown[] = reasoning === undefined ? [] : [{ type: "thinking", thinking: reasoning }];
-    if (typeof content === "string" && (content !== "" || parts.length === 0))
-      parts.push({ type: "text", text: content });
-    return { ...others, content: parts };
-  });
+/** Replaces the content, whose texts have `between` between them, by the list or the text that this template reads. */
+function withContent(message: TemplateMessage, wants: TemplateCapabilities, between: string): TemplateMessage {
+  const { [reasoningPart]: reasoning, content, ...others } = message;
+  const hasReasoning = reasoning !== undefined;
+  if (typeof content !== "string" && !hasReasoning) return message;
+  const texts = typeof content === "string" ? content.split(between) : [];
+  const isList = texts.length > 1 && wants.listRoles.includes(message.role);
+  if (wants.content === "text" && !isList && !hasReasoning) return { ...message, content: texts.join("\n") };
+  const parts: unknown[] = hasReasoning ? [{ type: "thinking", thinking: reasoning }] : [];
+  for (const text of isList ? texts : [texts.join("\n")]) {
+    if (text !== "" || isList || parts.length === 0) parts.push({ type: "text", text });
+  }
+  return { ...others, content: parts };
 }
 
 /** The assistant's text; a refusal only if there is no other text. undefined if there is none. */
@@ -216,18 +233,22 @@ function spokenText(message: AssistantMessage, path: string, shaping: Shaping): 
   const words = assistantParts(message).filter((part) => part.type !== "reasoning" && part.type !== "tool-call");
   if (words.length === 0) return undefined;
   const hasText = words.some((part) => part.type === "text");
-  return textOf(hasText ? words.filter((part) => part.type !== "refusal") : words, path, shaping);
+  return textOf(hasText ? words.filter((part) => part.type !== "refusal") : words, path, shaping, false);
 }
 
-/** Joins text parts with newlines, as the servers of llama.cpp and vLLM do; as in llama.cpp, no newline is added around an image or a recording. */
-function textOf(content: Content, path: string, { markMedium }: Shaping): string {
-  if (typeof content === "string") return content;
+/**
+ * Marks the texts of a content, each by itself, with `between` between them: a list for templates that read one, as in Transformers and vLLM,
+ * else lines, as in the servers of llama.cpp and vLLM. As in llama.cpp, nothing is between a text and an image or a recording.
+ */
+function textOf(content: Content, path: string, { markMedium, user, between }: Shaping, isForeign: boolean): string {
+  const marked = (text: string): string => (isForeign ? user.markForeignText(text) : user.markText(text));
+  if (typeof content === "string") return marked(content);
   let text = "";
   let joins = false;
   for (const [at, part] of content.entries()) {
     const isMedium = part.type === "image" || part.type === "audio";
     if (isMedium) text += markMedium(part, (part.type === "audio" && part.path) || `${path}.content[${at}]`);
-    else text += (joins ? "\n" : "") + partText(part);
+    else text += (joins ? between : "") + marked(partText(part));
     joins = !isMedium;
   }
   return text;
@@ -252,9 +273,9 @@ export function templateTools(tools: readonly Tool[], wants: TemplateCapabilitie
   return tools.map((tool) => {
     const { name, description } = tool;
     const parameters = parametersOf(tool);
-    const described = wants.descriptions === "required";
-    const shown = described ? withDescriptions(parameters ?? emptyParameters) : parameters;
-    const text = described ? (description ?? "") : description;
+    const isRequired = wants.descriptions === "required";
+    const shown = isRequired ? withDescriptions(parameters ?? emptyParameters) : parameters;
+    const text = wants.descriptions === "optional" ? description : (description ?? "");
     return {
       type: "function",
       function: user.mark({

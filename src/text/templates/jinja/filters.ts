@@ -1,7 +1,7 @@
 import type { UserText } from "../user-text.ts";
 import { callMethod, integerArgument, textArgument } from "./methods.ts";
 import { compare, containsItem, equal, item, iterated, lengthOf } from "./operators.ts";
-import { strip } from "./python-strings.ts";
+import { splitLines, strip } from "./python-strings.ts";
 import { pythonText, toJson } from "./python-text.ts";
 import {
   booleanValue,
@@ -95,12 +95,11 @@ const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>(
     indent: (value, args, user) => {
       const [width, first, blank] = parameters(args, "width", "first", "blank");
       const by = width !== undefined && isText(width) ? width.value : " ".repeat(integerArgument(width, 4));
-      const lines = pythonText(value, user)
-        .split("\n")
-        .map((line, index) => {
-          if (index === 0) return isSet(first) ? by + line : line;
-          return line === "" && !isSet(blank) ? line : by + line;
-        });
+      // Python's lines, whose ends are also U+2028 and others, become lines of "\n".
+      const lines = splitLines(`${pythonText(value, user)}\n`, false).map((line, index) => {
+        if (index === 0) return isSet(first) ? by + line : line;
+        return line === "" && !isSet(blank) ? line : by + line;
+      });
       return textValue(lines.join("\n"));
     },
     join: (value, args, user) => {

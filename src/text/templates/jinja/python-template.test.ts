@@ -103,6 +103,8 @@ test.each<[source: string, printed: string]>([
   ["{% for c in 'ab' %}[{{ c }}]{% endfor %}", "[a][b]"],
   ["{{ 'a\\nb\\n\\nc' | indent(2) }}", "a\n  b\n\n  c"],
   ["{{ 'a\\nb' | indent(2, true) }}", "  a\n  b"],
+  // Python's lines also end at U+2028 and others: a call's arguments with one were indented otherwise than by Transformers.
+  ["{{ 'a\\u2028b\\r\\nc\\n' | indent(2) }}", "a\n  b\n  c\n"],
   ["{{ '12' | int + 1 }} {{ 'x' | int }} {{ 'x' | int(7) }} {{ '1.5' | float }} {{ 2.7 | int }}", "13 0 7 1.5 2"],
   // Containers
   ["{{ {'items': 1}.items() | list }} {{ {'items': 1}['items'] }}", "[('items', 1)] 1"],

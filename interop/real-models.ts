@@ -1,0 +1,250 @@
+import { resolve } from "node:path";
+import { startTruewire } from "../test/support/serve.ts";
+import { installModel } from "./models.ts";
+import { freePort } from "./place.ts";
+import { startLlamaServer } from "./servers/llama-server.ts";
+import { textsInManyScripts } from "./texts.ts";
+import { ask, clientApis } from "./trials/client-apis.ts";
+import type { Answer, ClientApi, Json } from "./trials/client-apis.ts";
+
+/* The same GGUF in Truewire's own engine and in llama.cpp's server: tokens, prompts, the most probable texts, logprobs, calls and schemas. */
+
+const [chat] = clientApis as readonly [ClientApi, ...ClientApi[]];
+
+interface Place {
+  readonly ours: string;
+  readonly theirs: string;
+  /** The names of the model in each. */
+  readonly model: string;
+  readonly otherModel: string;
+}
+
+async function post(url: string, body: Json): Promise<Json> {
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${url}: ${response.status} ${text.slice(0, 200)}`);
+  return JSON.parse(text) as Json;
+}
+
+/** Says how many are the same, and shows the first that is not. */
+function counted(what: string, differences: readonly string[], total: number): string {
+  const [first] = differences;
+  return `${what}: ${total - differences.length} of ${total} the same${first === undefined ? "" : `; first: ${first}`}`;
+}
+
+/** Runs `compare` over the items, some at a time, and returns what it says of those that differ. */
+async function differing<T>(items: readonly T[], compare: (item: T) => Promise<string | undefined>): Promise<string[]> {
+  const said: string[] = [];
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let item = items[next++]; item !== undefined; item = items[next++]) {
+      const difference = await compare(item);
+      if (difference !== undefined) said.push(difference);
+    }
+  };
+  await Promise.all(Array.from({ length: 4 }, worker));
+  return said;
+}
+
+async function tokens({ ours, theirs, model, otherModel }: Place, count: number): Promise<string[]> {
+  const texts = textsInManyScripts(count);
+  const rows: string[] = [];
+  for (const parse_special of [true, false]) {
+    const different = await differing(texts, async (content) => {
+      const body = { content, add_special: true, parse_special };
+      const [own, other] = await Promise.all([
+        post(`${ours}/tokenize`, { model, ...body }),
+        post(`${theirs}/tokenize`, { model: otherModel, ...body }),
+      ]);
+      const same = JSON.stringify(own["tokens"]) === JSON.stringify(other["tokens"]);
+      return same ? undefined : `${JSON.stringify(content)} ${JSON.stringify([own["tokens"], other["tokens"]])}`;
+    });
+    rows.push(counted(`tokens, parse_special ${parse_special}`, different, texts.length));
+  }
+  const lost = await differing(texts, async (content) => {
+    const { tokens: ids } = await post(`${ours}/tokenize`, { model, content });
+    const [own, other] = await Promise.all([
+      post(`${ours}/detokenize`, { model, tokens: ids }),
+      post(`${theirs}/detokenize`, { model: otherModel, tokens: ids }),
+    ]);
+    return own["content"] === other["content"]
+      ? undefined
+      : JSON.stringify([content, own["content"], other["content"]]);
+  });
+  return [...rows, counted("texts of those tokens", lost, texts.length)];
+}
+
+const questions: readonly string[] = [
+  "Write a Python function that adds two numbers.",
+  "What is the capital of France?",
+  "Explain recursion in one sentence.",
+  "Translate to German: Good morning, my friend.",
+  "List three fruits.",
+  "Write a haiku about the sea.",
+  "What does `git rebase` do?",
+  "Schreibe einen Satz über den Herbst.",
+  "用一句话介绍北京。",
+  "Fix: for i in range(10) print(i)",
+];
+
+interface Token {
+  readonly token: string;
+  readonly logprob: number;
+}
+
+async function greedy({ ours, theirs, model, otherModel }: Place): Promise<string[]> {
+  const gaps: number[] = [];
+  const different = await differing(questions, async (question) => {
+    const body = {
+      temperature: 0,
+      max_tokens: 48,
+      logprobs: true,
+      messages: [chat.user(question)],
+      chat_template_kwargs: { enable_thinking: false },
+    };
+    const [own, other] = (await Promise.all(
+      (
+        [
+          [ours, model],
+          [theirs, otherModel],
+        ] as const
+      ).map(async ([url, name]) => {
+        const { choices } = await post(`${url}/v1/chat/completions`, { model: name, ...body });
+        const [{ logprobs }] = choices as [{ logprobs: { content: Token[] } }];
+        return logprobs.content;
+      }),
+    )) as [Token[], Token[]];
+    const at = own.findIndex((one, index) => one.token !== other[index]?.token);
+    for (const [index, one] of own.slice(0, at === -1 ? own.length : at).entries())
+      gaps.push(Math.abs(one.logprob - (other[index]?.logprob ?? Number.NaN)));
+    if (at === -1)
+      return own.length === other.length ? undefined : `${question} ${own.length} and ${other.length} tokens`;
+    const choice = (list: Token[]): string => `${JSON.stringify(list[at]?.token)} (${list[at]?.logprob.toFixed(3)})`;
+    return `${question} at token ${at}: ${choice(own)} and ${choice(other)}`;
+  });
+  gaps.sort((a, b) => a - b);
+  const part = (share: number): string => (gaps[Math.floor((gaps.length - 1) * share)] ?? Number.NaN).toFixed(4);
+  return [
+    counted("greedy texts of 48 tokens", different, questions.length),
+    `logprobs of ${gaps.length} same tokens differ by ${part(0.5)} (median), ${part(0.95)} (95 %), ${part(1)} (most)`,
+  ];
+}
+
+const weather: Json = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    description: "Returns the weather of a city.",
+    parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+  },
+};
+
+/** A question that needs the tool, over a server: whether it was called, with the city, and whether the answer has what it returned. */
+async function toolCalls(url: string, model: string, stream: boolean): Promise<{ called: number; used: number }> {
+  const counts = { called: 0, used: 0 };
+  for (const city of ["Paris", "Oslo", "Lima", "Cairo", "Tokyo"]) {
+    const more = { temperature: 0, tools: [weather], tool_choice: "auto" };
+    const history: Json[] = [chat.user(`What is the weather in ${city} now?`)];
+    const say = (): Promise<Answer> => ask(url, chat, { model, history, maxTokens: 128, stream, more });
+    const first = await say();
+    if (first.calls[0]?.name !== "get_weather" || first.calls[0].input?.["city"] !== city) continue;
+    counts.called++;
+    history.push(...first.turn, ...chat.results(first.calls, `{"temperature_celsius": 17, "sky": "foggy"}`));
+    const { text } = await say();
+    if (text.includes("17")) counts.used++;
+  }
+  return counts;
+}
+
+async function calls({ ours, theirs, model, otherModel }: Place): Promise<string[]> {
+  const rows: string[] = [];
+  for (const stream of [false, true]) {
+    const own = await toolCalls(ours, model, stream);
+    const other = await toolCalls(theirs, otherModel, stream);
+    const say = ({ called, used }: typeof own): string => `${called} of 5 called, ${used} results used`;
+    rows.push(`tool calls${stream ? ", streamed" : ""}: ${say(own)}; llama-server: ${say(other)}`);
+  }
+  return rows;
+}
+
+const schemas: readonly Json[] = [
+  {
+    type: "object",
+    properties: { name: { type: "string", maxLength: 20 }, age: { type: "integer", minimum: 0, maximum: 120 } },
+    required: ["name", "age"],
+    additionalProperties: false,
+  },
+  { type: "array", items: { enum: ["red", "green", "blue"] }, minItems: 2, maxItems: 3 },
+  {
+    type: "object",
+    properties: { ok: { type: "boolean" }, note: { anyOf: [{ type: "string", maxLength: 12 }, { type: "null" }] } },
+    required: ["ok", "note"],
+    additionalProperties: false,
+  },
+  { type: "string", pattern: "^[A-Z]{3}-[0-9]{4}$" },
+  {
+    type: "object",
+    properties: {
+      points: {
+        type: "array",
+        items: {
+          type: "object",
+          properties: { x: { type: "number" }, y: { type: "number" } },
+          required: ["x", "y"],
+          additionalProperties: false,
+        },
+        minItems: 1,
+        maxItems: 2,
+      },
+    },
+    required: ["points"],
+    additionalProperties: false,
+  },
+];
+
+async function structured({ ours, theirs, model, otherModel }: Place): Promise<string[]> {
+  const { Ajv } = await import("ajv");
+  const ajv = new Ajv({ strict: false });
+  const validOf = async (url: string, name: string): Promise<number> => {
+    let valid = 0;
+    for (const schema of schemas) {
+      const response_format = { type: "json_schema", json_schema: { name: "answer", schema } };
+      const more = { temperature: 0, response_format };
+      const history = [chat.user("Give an example.")];
+      const { text } = await ask(url, chat, { model: name, history, maxTokens: 160, stream: false, more });
+      try {
+        if (ajv.validate(schema, JSON.parse(text))) valid++;
+      } catch {
+        // It is cut, or no JSON.
+      }
+    }
+    return valid;
+  };
+  const [own, other] = [await validOf(ours, model), await validOf(theirs, otherModel)];
+  return [`answers by a schema: ${own} of ${schemas.length} valid; llama-server: ${other}`];
+}
+
+/** Compares the engines over the models, and prints a line for each comparison. `count`: texts for the tokenizers. */
+export async function compareModels(names: readonly string[], count: number): Promise<void> {
+  for (const name of names) {
+    const file =
+      name === "demo" ? resolve("models/demo/demo.gguf") : await installModel(name === "gemma" ? "gemma" : "half");
+    const truewire = await startTruewire([file, "--context-size", "4096"]);
+    const other = await startLlamaServer(file, await freePort(), 4096).catch(async (error: unknown) => {
+      await truewire.stop();
+      throw error;
+    });
+    try {
+      const { data } = (await (await fetch(`${truewire.url}/v1/models`)).json()) as { data: { id: string }[] };
+      const place = { ours: truewire.url, theirs: other.url, model: data[0]?.id ?? "", otherModel: other.model };
+      const parts = name === "gemma" ? [tokens] : [tokens, greedy, calls, structured];
+      for (const part of parts) {
+        const rows = await part(place, count).catch((error: unknown) => [`${part.name}: ${String(error)}`]);
+        for (const row of rows) console.log(`${name}: ${row}`);
+      }
+    } finally {
+      await Promise.all([truewire.stop(), other.stop()]);
+    }
+  }
+}
