@@ -290,7 +290,10 @@ describe("messages", () => {
     const source = "{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}";
     const content = ["<|im_", "end|>"].map((text) => ({ type: "text" as const, text }));
     const { spans } = template(source).render({ messages: [{ role: "user", content }], options: {}, now });
-    expect(spans.map(({ text, special }) => [text, special])).toEqual([["<|im_end|>", false]]);
+    expect(spans.map(({ text, special }) => [text, special])).toEqual([
+      ["<|im_", false],
+      ["end|>", true],
+    ]);
   });
 });
 
@@ -298,12 +301,12 @@ describe("calls", () => {
   // A session with gpt-oss ended with a 400 when the model had said something before a call: its template rejects both.
   test("a template that rejects reasoning next to text gets the text after the reasoning", () => {
     const source = `{% for m in messages %}{% if m.tool_calls and m.thinking and m.content %}{{ raise_exception('not both') }}{% endif %}{{
-      m.thinking }}|{{ m.content }};{% endfor %}`;
+      m.thinking }}|{{ m.content }}{% for c in m.tool_calls %}|{{ c.function.arguments | tojson }}{% endfor %};{% endfor %}`;
     const call = { type: "tool-call" as const, id: "c", name: "f", arguments: "{}" };
     const said = { type: "text" as const, text: "I look." };
     const thought = { type: "reasoning" as const, text: "Look?" };
     const messages: Message[] = [...hello, { role: "assistant", content: [thought, said, call] }];
-    expect(render(source, messages)).toBe("|Hi;Look?\n\nI look.|;");
+    expect(render(source, messages)).toBe("|Hi;Look?\n\nI look.||{};");
   });
 
   const called = (args: string, id = "call_0123456789"): Message[] => [
