@@ -10,6 +10,9 @@
 // rounds' ratios: a machine that becomes slower in between does so for all. Before the rounds of a load, each gateway has answered
 // 4,000 requests of it, and each sample follows one that does not count.
 //
+// `--peers`: also the gateways of LiteLLM and Portkey, which `npm run interop -- install litellm portkey` installs; they have fewer
+// requests to warm up, since they take milliseconds for each.
+//
 // `--quick`: fewer ways, loads and rounds, for about a minute. `--json`: only whole answers. `--keys`: Truewire also with a key, and with a
 // key that has limits, counted in memory and, where `REDIS_URL` is set, in that Redis. `--options`: for this build's `serve`.
 // `--against`: another build of Truewire (its `dist` folder, and options for its `serve`) under the same load, the two in turns; the
@@ -25,6 +28,9 @@ import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { stringify } from "yaml";
+import { freePort, type RunningProcess } from "../interop/place.ts";
+import { litellm, startLitellm } from "../interop/servers/litellm.ts";
+import { portkey, portkeyHeaders, startPortkey } from "../interop/servers/portkey.ts";
 import { startTruewire } from "../test/support/serve.ts";
 import { storesNothing } from "../test/support/stores-nothing.ts";
 import type { Outcome } from "./gateway/client.ts";
@@ -39,6 +45,7 @@ const { values } = parseArgs({
     loads: { type: "string" },
     json: { type: "boolean", default: false },
     keys: { type: "boolean", default: false },
+    peers: { type: "boolean", default: false },
     many: { type: "string" },
     against: { type: "string" },
     options: { type: "string", default: "" },
@@ -62,6 +69,9 @@ interface Running {
 interface Way {
   readonly name: string;
   readonly key?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** A gateway of another project. */
+  readonly isPeer?: boolean;
   /** Gives undefined if this machine does not have the program. */
   start(): Promise<Running | undefined>;
 }
@@ -105,7 +115,26 @@ const ways: readonly Way[] = [
   { name: "exact", start: () => startServer(...alone, "--wire", "exact") },
   { name: "two workers", start: () => startServer("--config", twoWorkers()) },
   ...(values.keys ? waysWithKeys() : []),
+  ...(values.peers ? peers() : []),
 ].filter(({ name }) => chosenWays === undefined || chosenWays.split(",").includes(name));
+
+/** Gateways of other projects, where they are installed. */
+function peers(): Way[] {
+  const base = upstream.url.replace(/\/v1$/, "");
+  const way = (name: string, version: string | undefined, start: (port: number) => Promise<RunningProcess>): Way => ({
+    name,
+    isPeer: true,
+    async start() {
+      if (version === undefined) return undefined;
+      const port = await freePort();
+      return { url: `http://127.0.0.1:${port}/v1`, ...(await start(port)) };
+    },
+  });
+  return [
+    way("LiteLLM", litellm.version(), (port) => startLitellm(port, { base, model: "*", name: "*" })),
+    { ...way("Portkey", portkey.version(), startPortkey), headers: portkeyHeaders(`${base}/v1`) },
+  ];
+}
 
 /** Truewire with a key, without limits and with such as are never reached. */
 function waysWithKeys(): Way[] {
@@ -164,13 +193,19 @@ interface Sample {
 
 async function measure(
   server: Running,
-  { key: ofKeys }: Way,
+  { key: ofKeys, headers }: Way,
   each: Omit<Load, "name">,
   clients = load,
 ): Promise<Sample> {
   const stream = each.model !== "json";
   const before = cpuOfAll(server.pid);
-  const outcome = await clients({ ...each, url: server.url, stream, ...(ofKeys !== undefined && { key: ofKeys }) });
+  const outcome = await clients({
+    ...each,
+    url: server.url,
+    stream,
+    ...(ofKeys !== undefined && { key: ofKeys }),
+    ...(headers && { headers }),
+  });
   const cpu = (cpuOfAll(server.pid) - before) / (stream ? outcome.events : outcome.answers);
   return { cpu, firstByteMs: median(outcome.firstByteMs), failures: outcome.failures };
 }
@@ -184,8 +219,12 @@ async function warmUp(
   each: Omit<Load, "name">,
 ): Promise<void> {
   const turns = 8;
-  const share = { ...each, total: each.total / turns };
-  for (let turn = 0; turn < turns; turn++) for (const { way, server } of running) await measure(server, way, share);
+  for (let turn = 0; turn < turns; turn++) {
+    for (const { way, server } of running) {
+      const total = Math.ceil(each.total / turns / (way.isPeer === true ? 20 : 1));
+      await measure(server, way, { ...each, total });
+    }
+  }
 }
 
 /** Prints the table of all ways and loads. */
@@ -253,7 +292,9 @@ async function printTable(): Promise<void> {
 
 /** Prints the time from the start of a process until it says where it listens. */
 async function printStarts(count: number): Promise<void> {
-  const times = new Map<Way, number[]>([passThrough, asStarted].map((way) => [way, []]));
+  const times = new Map<Way, number[]>(
+    [passThrough, asStarted, ...ways.filter(({ isPeer }) => isPeer)].map((way) => [way, []]),
+  );
   for (let at = 0; at < count; at++) {
     for (const [way, ofWay] of times) {
       const begun = performance.now();

@@ -112,6 +112,7 @@ export async function freePort(): Promise<number> {
 }
 
 export interface RunningProcess {
+  readonly pid: number;
   /** Ends it and the processes that it has started. */
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
@@ -170,7 +171,7 @@ export async function startServer(
       async (response) => (await response.arrayBuffer(), response.status),
       () => 0,
     );
-    if (status > 0 && status < 500) return { stop };
+    if (status > 0 && status < 500) return { pid: child.pid ?? 0, stop };
     await new Promise((settle) => setTimeout(settle, 250));
   }
   await stop("SIGKILL");

@@ -7,6 +7,8 @@ export interface Job {
   readonly model: string;
   readonly stream: boolean;
   readonly key?: string;
+  /** More headers of each request. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** How many requests are open at once. */
   readonly concurrency: number;
   /** How many requests are made in all. */
@@ -51,7 +53,14 @@ async function run(job: Job): Promise<Outcome> {
 /** How every whole stream ends. */
 const done = Buffer.from("data: [DONE]\n\n");
 
-function ask({ url, model, stream, key, localAddress }: Job): Promise<{ events: number; firstByteMs: number } | null> {
+function ask({
+  url,
+  model,
+  stream,
+  key,
+  headers: more,
+  localAddress,
+}: Job): Promise<{ events: number; firstByteMs: number } | null> {
   const body = JSON.stringify({ model, stream, messages: [{ role: "user", content: "Hi" }] });
   return new Promise((resolve) => {
     const sent = performance.now();
@@ -63,6 +72,7 @@ function ask({ url, model, stream, key, localAddress }: Job): Promise<{ events: 
       "content-type": "application/json",
       "content-length": Buffer.byteLength(body),
       ...(key !== undefined && { authorization: `Bearer ${key}` }),
+      ...more,
     };
     const from = localAddress === undefined ? {} : { localAddress };
     const out = request(`${url}/chat/completions`, { agent, method: "POST", headers, ...from }, (answer) => {
@@ -84,6 +94,8 @@ function ask({ url, model, stream, key, localAddress }: Job): Promise<{ events: 
       answer.on("error", () => resolve(null));
     });
     out.on("error", () => resolve(null));
+    // The connection closed before the end of the answer, without an error.
+    out.on("close", () => resolve(null));
     out.end(body);
   });
 }
