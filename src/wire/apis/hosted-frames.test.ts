@@ -397,6 +397,15 @@ describe("Responses", () => {
     expect(messages[2]?.content).toContain("It rains.");
   });
 
+  test("the list of a server that the conversation contains is not asked for again", () => {
+    const tool = { type: "mcp", server_label: "docs", server_url: "https://mcp.example/" };
+    const list = { type: "mcp_list_tools", id: "mcpl_1", server_label: "docs", tools: [] };
+    const read = (input: readonly unknown[]) =>
+      readResponsesRequest({ model: "m", input, tools: [tool] }, "").request.hostedTools?.[0]?.options.server?.isListed;
+    expect(read([{ role: "user", content: "a" }])).toBeUndefined();
+    expect(read([{ role: "user", content: "a" }, list])).toBe(true);
+  });
+
   test("an approved call has no result yet, a denied one says so, and an approval of nothing is refused", () => {
     const asked = { type: "mcp_approval_request", id: "mcpr_1", server_label: "docs", name: "read", arguments: "{}" };
     const read = (more: readonly unknown[]): readonly Message[] => {

@@ -101,6 +101,8 @@ export interface HostedServer {
   readonly allowed?: FunctionFilter;
   /** The names of those that are not allowed. */
   readonly excluded?: readonly string[];
+  /** The conversation contains the list of its functions already. */
+  readonly isListed?: boolean;
   /** The functions that need the client's approval. `true`: all. Absent: none. */
   readonly approval?: true | { readonly always?: FunctionFilter; readonly never?: FunctionFilter };
 }

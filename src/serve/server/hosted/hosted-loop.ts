@@ -353,7 +353,7 @@ function callEvents(call: RequestedCall): Batch {
 /** The lists of the MCP servers' functions. */
 function listsOf(offered: readonly OfferedTool[]): GenerationEvent[] {
   return offered.flatMap(({ tool, functions }): GenerationEvent[] =>
-    tool.kind === "mcp"
+    tool.kind === "mcp" && tool.options.server?.isListed !== true
       ? [{ type: "hosted-functions", choice: 0, id: `list_${tool.name}`, tool: tool.name, functions }]
       : [],
   );

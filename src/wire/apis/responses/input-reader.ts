@@ -92,6 +92,11 @@ interface KnownCall {
   readonly state?: CallState;
 }
 
+/** The key of an MCP server's list among the calls: no id contains a space. */
+function listOf(label: unknown): string {
+  return `list of ${String(label)}`;
+}
+
 /** The result of a call that the client has not approved. */
 const deniedCall = "The user has denied this call.";
 
@@ -219,6 +224,11 @@ export class InputReader {
     return this.#openCalls.values().next().value;
   }
 
+  /** Whether the conversation contains the list of an MCP server's functions. */
+  isListed(label: string): boolean {
+    return this.#callOf(listOf(label)) !== undefined;
+  }
+
   get #isStrict(): boolean {
     return this.#options.strict && !this.#isAgain;
   }
@@ -306,7 +316,10 @@ export class InputReader {
   /** A call that has run on the server, with its result. */
   #hosted(item: JsonObject, path: string): void {
     const { type, approval_request_id: approvalId, encrypted_content: encrypted } = item;
-    if (type === "mcp_list_tools") return;
+    if (type === "mcp_list_tools") {
+      this.#calls.set(listOf(item["server_label"]), {});
+      return;
+    }
     const part = hostedCallPart(item);
     // The model has not called anything yet while its call waits for the client's approval.
     if (type === "mcp_approval_request") {

@@ -12,7 +12,12 @@ import { type InputOptions, InputReader, type OpenCall, type ReadHistory } from 
 export function* readInput(
   input: string | readonly unknown[],
   options: InputOptions,
-): Steps<{ readonly messages: Message[]; readonly openCall: OpenCall | undefined }> {
+): Steps<{
+  readonly messages: Message[];
+  readonly openCall: OpenCall | undefined;
+  /** Whether the conversation contains the list of an MCP server's functions. */
+  readonly isListed: (label: string) => boolean;
+}> {
   const { history } = options.recalled;
   const own: readonly PlacedItem[] =
     typeof input === "string"
@@ -22,7 +27,7 @@ export function* readInput(
   const before = history.items.length === 0 ? undefined : yield* readHistory(history, options);
   const reader = yield* readItems(own, history, options, before);
   const messages = reader.done();
-  return { messages, openCall: reader.openCall };
+  return { messages, openCall: reader.openCall, isListed: (label) => reader.isListed(label) };
 }
 
 /** Returns what a history contains. It is remembered, so only what was added since the last request is read. */

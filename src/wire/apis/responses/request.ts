@@ -1,6 +1,7 @@
 import { estimateTokens } from "../../core/estimate-tokens.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { notRun } from "../../core/hosted-tool.ts";
+import type { HostedTool } from "../../core/hosted-tool.ts";
 import { isObject } from "../../core/json.ts";
 import { isLong } from "../../core/json-chunks.ts";
 import type { Tool } from "../../core/message.ts";
@@ -68,7 +69,7 @@ export function* responsesRequestInSteps(
   const updates: ConfigurationUpdate[] = [];
   const opened: InputOptions["opened"] = {};
   const reading = { strict, forwards, warnings, found, updates, recalled, cacheTtl, seal, opened };
-  const { messages, openCall } = yield* readInput(inputOf(draft), reading);
+  const { messages, openCall, isListed } = yield* readInput(inputOf(draft), reading);
   yield* applyRules(responsesRules, { body: members, draft, messages, openCall }, "OpenAI", draft);
   for (const update of updates) applyUpdate(update, draft);
   if (draft.instructions !== undefined) {
@@ -96,7 +97,7 @@ export function* responsesRequestInSteps(
     if (choice) request.toolChoice = choice;
     if (draft.parallelToolCalls !== undefined) request.parallelToolCalls = draft.parallelToolCalls;
   }
-  if (hosted.length > 0) request.hostedTools = hosted;
+  if (hosted.length > 0) request.hostedTools = hosted.map((tool) => (isListed(tool.name) ? listed(tool) : tool));
   const { max_tool_calls: maxToolCalls } = draft.extra;
   if (typeof maxToolCalls === "number") request.limits = { ...request.limits, maxToolCalls };
   const responseOptions: ResponseOptions = {
@@ -121,6 +122,12 @@ export function* responsesRequestInSteps(
     // A server of the same API compacts by itself.
     ...(!forwards && endsWithTrigger(draft.input) && { compacts: true }),
   };
+}
+
+/** A tool whose server has been listed in the conversation. */
+function listed(tool: HostedTool): HostedTool {
+  const { server } = tool.options;
+  return server ? { ...tool, options: { ...tool.options, server: { ...server, isListed: true } } } : tool;
 }
 
 function endsWithTrigger(input: ResponsesDraft["input"]): boolean {
