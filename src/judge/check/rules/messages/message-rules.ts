@@ -8,18 +8,18 @@ import {
   stopReason,
 } from "../../../../wire/apis/messages/schema.ts";
 import { isObject } from "../../../../wire/core/json.ts";
-import { callIn, notOnlyJson, reasoningTagIn, specialTokenIn } from "../violations.ts";
 import { shown } from "../place.ts";
+import { type Answer, requestRules } from "../request-rules.ts";
 import { type Structure, structuralRules } from "../spec/structure.ts";
 import type { Json } from "../view.ts";
 import {
   callsIn,
   messageExpectations,
   isUncut,
-  type MessageBlock,
   messageText,
   type MessageView,
   promptTokens,
+  textIn,
 } from "./message-view.ts";
 import { type Rules, notShown, whenAll } from "../rule.ts";
 
@@ -100,25 +100,6 @@ const contentRules: Rules<MessageView> = {
         if (!isNamed(value.name)) yield at("name", `a call named ${shown(value.name)}`);
     },
   }),
-  *"messages/known-tool"(view) {
-    if (!hasCalls(view) || messageExpectations(view).tools === undefined) return notShown;
-    const { tools } = messageExpectations(view);
-    for (const { value, at } of callsIn(view))
-      if (isNamed(value.name) && tools?.has(value.name) === false) yield at("name", `a call of ${shown(value.name)}`);
-  },
-  *"messages/reasoning-in-text"({ blocks }) {
-    for (const { at, found } of texts(blocks, reasoningTagIn)) yield at("text", `text that begins ${shown(found)}`);
-  },
-  *"messages/call-in-text"(view) {
-    if (view.exchange.request.body === undefined || messageExpectations(view).silent) return notShown;
-    const { blocks, message } = view;
-    // A call that the limit cut before its name was complete can only be shown as the text that it is.
-    if (message.stop_reason === "max_tokens") return;
-    for (const { at, found } of texts(blocks, callIn)) yield at("text", `${found} in text`);
-  },
-  *"messages/special-token"({ blocks }) {
-    for (const { at, found } of texts(blocks, specialTokenIn)) yield at("text", `text that ends with ${found}`);
-  },
 };
 
 const counts = membersOf(usageSchema).filter(({ schema }) => unwrapped(schema) instanceof z.ZodNumber);
@@ -182,42 +163,45 @@ const endingRules: Rules<MessageView> = {
 };
 
 /** Rules about a message and its request. */
-const requestRules: Rules<MessageView> = {
-  *"messages/stop-text"(view) {
-    if (messageExpectations(view).stops.length === 0) return notShown;
-    const stop = messageExpectations(view).stops.find((one) => messageText(view).includes(one));
-    if (stop !== undefined) yield view.at("stop_reason", `the stop sequence ${shown(stop)} in the text`);
-  },
-  *"messages/max-tokens"(view) {
-    if (!view.isComplete || messageExpectations(view).limit === undefined || !isObject(view.message.usage))
-      return notShown;
-    const { usage } = view.message;
-    const used = isObject(usage) ? usage.output_tokens : 0;
-    const { limit = Infinity } = messageExpectations(view);
-    if (typeof used === "number" && used > limit) yield view.at("output_tokens", `${used} tokens, ${limit} allowed`);
-  },
-  *"messages/required"(view) {
-    if (!isUncut(view) || !messageExpectations(view).forced) return notShown;
-    if (callsIn(view).length === 0) yield view.at("stop_reason", "no call");
-  },
-  *"messages/named"(view) {
-    if (messageExpectations(view).named === undefined) return notShown;
-    for (const { value, at } of callsIn(view))
-      if (value.name !== messageExpectations(view).named) yield at("name", `a call of ${shown(value.name)}`);
-  },
-  *"messages/no-tools"(view) {
-    if (!messageExpectations(view).silent) return notShown;
-    for (const { value, at } of callsIn(view)) yield at("name", `a call of ${shown(value.name)}`);
-  },
-  *"messages/parallel"(view) {
-    if (!messageExpectations(view).single) return notShown;
-    const [, second] = callsIn(view);
-    if (second) yield second.at("name", `${callsIn(view).length} calls`);
-  },
-  *"messages/json"(view) {
-    if (!isUncut(view) || !messageExpectations(view).json || callsIn(view).length !== 0) return notShown;
-    for (const found of notOnlyJson(messageText(view))) yield view.at("stop_reason", found);
-  },
+function answerOf(view: MessageView): Answer {
+  const { usage, stop_reason: reason } = view.message;
+  const tokens = view.isComplete && isObject(usage) ? usage.output_tokens : undefined;
+  return {
+    exchange: view.exchange,
+    expectations: messageExpectations(view),
+    choices: [
+      {
+        texts: view.blocks.flatMap(({ value, at }) => {
+          const place = (found: string) => at("text", found);
+          return value.type === "text" ? [{ text: textIn(value, "text"), at: place, atEnd: place }] : [];
+        }),
+        json: [messageText(view)],
+        calls: callsIn(view).map(({ value, at }) => ({ name: value.name, at: (found) => at("name", found) })),
+        isWhole: isUncut(view),
+        isCut: reason === "max_tokens",
+        atEnd: (found) => view.at("stop_reason", found),
+      },
+    ],
+    tokens: typeof tokens === "number" ? tokens : undefined,
+    atTokens: (found) => view.at("output_tokens", found),
+  };
+}
+
+const messageRequestRules: Rules<MessageView> = {
+  ...requestRules(answerOf, {
+    stop: "messages/stop-text",
+    limit: "messages/max-tokens",
+    required: "messages/required",
+    named: "messages/named",
+    noTools: "messages/no-tools",
+    parallel: "messages/parallel",
+    knownTool: "messages/known-tool",
+    json: "messages/json",
+    reasoningInText: "messages/reasoning-in-text",
+    callInText: "messages/call-in-text",
+    specialToken: "messages/special-token",
+  }),
+
   *"messages/no-thinking"(view) {
     if (!messageExpectations(view).withoutThinking) return notShown;
     const { blocks } = view;
@@ -230,7 +214,7 @@ export const messageRules: Rules<MessageView> = {
   ...identityRules,
   ...contentRules,
   ...endingRules,
-  ...requestRules,
+  ...messageRequestRules,
 };
 
 /** Returns the first member of a block that its schema refuses. A call's id and name have rules of their own. */
@@ -244,11 +228,3 @@ function wrongMember(block: Json): string | undefined {
 }
 
 const ofCalls: ReadonlySet<string> = new Set(["id", "name"]);
-
-/** Returns the text blocks in which `find` finds something. */
-function texts(blocks: readonly MessageBlock[], find: (text: string) => string | undefined) {
-  return blocks.flatMap(({ value, at }) => {
-    const found = value.type === "text" && typeof value.text === "string" ? find(value.text) : undefined;
-    return found === undefined ? [] : [{ at, found }];
-  });
-}

@@ -1,34 +1,22 @@
 import { createResponse, defaultEcho } from "../../../../wire/apis/responses/request-schema.ts";
 import { bodyDemandsJson } from "../../../../wire/apis/tolerant/json-answer.ts";
 import { isObject } from "../../../../wire/core/json.ts";
-import { callIn, notOnlyJson, reasoningTagIn, specialTokenIn, textOfTokens, tokenViolation } from "../violations.ts";
+import { textOfTokens, tokenViolation } from "../violations.ts";
+import type { Expectations } from "../expectations.ts";
 import { shown } from "../place.ts";
+import { type Answer, requestRules } from "../request-rules.ts";
 import type { Json } from "../view.ts";
 import { clientCalls, isCompleted, responseText, type ResponseView, spokenParts } from "./response-view.ts";
 import { type Rules, type Violation, notShown } from "../rule.ts";
 
 /**
- * What a request expects of its response; nothing if the request is not known. A request that a server may refuse (a required call without
- * tools) expects nothing: other rules judge whether it was refused.
+ * What a request expects of its response. The limit includes reasoning; a tool in a namespace is named `NAMESPACE NAME`. `tools` is
+ * `undefined`, too, if tools may be loaded that the request does not name.
  */
-interface ResponseExpectations {
-  /** The one tool that must be called. */
-  readonly named: string | undefined;
-  /** Some tool must be called. */
-  readonly forced: boolean;
-  /** No tool of the client may be called. */
-  readonly silent: boolean;
-  /** At most one call. */
-  readonly single: boolean;
-  /** The text must be JSON. */
-  readonly json: boolean;
-  /** The maximum number of output tokens, including reasoning. */
-  readonly limit: number | undefined;
+interface ResponseExpectations extends Expectations {
   readonly logprobs: boolean;
   /** Reasoning items have `encrypted_content`. */
   readonly encrypted: boolean;
-  /** The tools that may be called, by name, in a namespace as `NAMESPACE NAME`; undefined if they are not known. */
-  readonly tools: ReadonlySet<string> | undefined;
 }
 
 function expectationsOf({ exchange }: ResponseView): ResponseExpectations {
@@ -45,6 +33,7 @@ function expectationsOf({ exchange }: ResponseView): ResponseExpectations {
   const mustCall = choice === "required" || chosen.mode === "required";
   const wanted = Array.isArray(include) ? (include as unknown[]) : [];
   return {
+    stops: [],
     named,
     forced:
       named !== undefined || (mustCall && declared !== undefined && declared.size === list.length && list.length > 0),
@@ -110,43 +99,43 @@ function* tokenViolations(view: ResponseView): Generator<Violation> {
   }
 }
 
+function answerOf(view: ResponseView): Answer {
+  const { usage } = view.response;
+  const tokens = isObject(usage) ? usage.output_tokens : undefined;
+  const texts = spokenParts(view).flatMap(({ text }) => (typeof text === "string" && text !== "" ? [text] : []));
+  const at = (found: string) => view.at("text", found);
+  return {
+    exchange: view.exchange,
+    expectations: expectationsOf(view),
+    choices: [
+      {
+        texts: texts.map((text) => ({ text, at, atEnd: at })),
+        json: texts,
+        calls: clientCalls(view).map((call) => ({ name: toolName(call), at: (found) => view.at("name", found) })),
+        isWhole: isCompleted(view),
+        isCut: !isCompleted(view),
+        atEnd: (found) => view.at("output", found),
+      },
+    ],
+    tokens: typeof tokens === "number" ? tokens : undefined,
+    atTokens: (found) => view.at("output_tokens", found),
+  };
+}
+
 /** Rules about what a request expects of its response. Source: specification, `CreateResponse`. */
 export const responseRequestRules: Rules<ResponseView> = {
-  *"responses/required"(view) {
-    if (!isCompleted(view) || !expectationsOf(view).forced) return notShown;
-    if (clientCalls(view).length === 0) yield view.at("output", "no call");
-  },
-  *"responses/named"(view) {
-    if (expectationsOf(view).named === undefined) return notShown;
-    for (const call of clientCalls(view))
-      if (toolName(call) !== expectationsOf(view).named) yield view.at("name", `a call of ${shown(toolName(call))}`);
-  },
-  *"responses/no-tools"(view) {
-    if (!expectationsOf(view).silent) return notShown;
-    for (const call of clientCalls(view)) yield view.at("name", `a call of ${shown(toolName(call))}`);
-  },
-  *"responses/parallel"(view) {
-    if (!expectationsOf(view).single) return notShown;
-    if (clientCalls(view).length > 1) yield view.at("output", `${clientCalls(view).length} calls`);
-  },
-  *"responses/known-tool"(view) {
-    if (expectationsOf(view).tools === undefined || clientCalls(view).length === 0) return notShown;
-    for (const call of clientCalls(view))
-      if (expectationsOf(view).tools?.has(toolName(call)) === false)
-        yield view.at("name", `a call of ${shown(toolName(call))}`);
-  },
-  *"responses/json-text"(view) {
-    if (!isCompleted(view) || !expectationsOf(view).json || !hasText(view)) return notShown;
-    const texts = spokenParts(view).flatMap(({ text }) => (typeof text === "string" && text !== "" ? [text] : []));
-    for (const text of texts) for (const found of notOnlyJson(text)) yield view.at("text", found);
-  },
-  *"responses/max-output-tokens"(view) {
-    if (expectationsOf(view).limit === undefined || !isObject(view.response.usage)) return notShown;
-    const { usage } = view.response;
-    const used = isObject(usage) ? usage.output_tokens : 0;
-    const { limit = Infinity } = expectationsOf(view);
-    if (typeof used === "number" && used > limit) yield view.at("output_tokens", `${used} tokens, ${limit} allowed`);
-  },
+  ...requestRules(answerOf, {
+    required: "responses/required",
+    named: "responses/named",
+    noTools: "responses/no-tools",
+    parallel: "responses/parallel",
+    knownTool: "responses/known-tool",
+    json: "responses/json-text",
+    limit: "responses/max-output-tokens",
+    reasoningInText: "responses/reasoning-in-text",
+    callInText: "responses/call-in-text",
+    specialToken: "responses/special-token",
+  }),
   *"responses/logprobs"(view) {
     if (view.exchange.request.body === undefined || !isCompleted(view) || !hasText(view)) return notShown;
     for (const part of spokenParts(view)) {
@@ -168,24 +157,6 @@ export const responseRequestRules: Rules<ResponseView> = {
     for (const { type, encrypted_content: content } of view.output)
       if (type === "reasoning" && !(typeof content === "string" && content !== ""))
         yield view.at("output", `encrypted_content is ${shown(content)}`);
-  },
-  *"responses/reasoning-in-text"(view) {
-    if (!hasText(view)) return notShown;
-    const reasoning = reasoningTagIn(responseText(view));
-    if (reasoning !== undefined) yield view.at("text", `text that begins ${shown(reasoning)}`);
-  },
-  *"responses/call-in-text"(view) {
-    if (
-      !(view.exchange.request.body !== undefined && !expectationsOf(view).silent && isCompleted(view) && hasText(view))
-    )
-      return notShown;
-    const markup = callIn(responseText(view));
-    if (markup !== undefined) yield view.at("text", `${markup} in the text`);
-  },
-  *"responses/special-token"(view) {
-    if (!hasText(view)) return notShown;
-    const special = specialTokenIn(responseText(view));
-    if (special !== undefined) yield view.at("text", `text that ends with ${special}`);
   },
 };
 

@@ -1,11 +1,10 @@
 import { chatChunk } from "../../../../wire/apis/chat/schema.ts";
 import { membersOf } from "../../../../wire/apis/members.ts";
-import { callIn, reasoningTagIn, specialTokenIn } from "../violations.ts";
 import { atChoicePart, shown } from "../place.ts";
 import { isObject } from "../../../../wire/core/json.ts";
 import type { ChoicePart, StreamView } from "../view.ts";
-import { chat, deltaContent, hasContent } from "./stream-rule.ts";
-import { type Rules, type Violation, notShown, on } from "../rule.ts";
+import { chat } from "./stream-rule.ts";
+import { type Rules, type Violation, on } from "../rule.ts";
 
 /** The members for reasoning that clients read, and other ones that servers send. */
 const reasoningMembers = ["reasoning_content", "reasoning"];
@@ -97,34 +96,6 @@ export const chatDeltaRules: Rules<StreamView> = on(chat, {
       yield* wrongDelta(view, name, (value) =>
         value === null || typeof value === "string" ? undefined : `${name} is ${shown(value)}`,
       );
-    }
-  },
-  *"delta/reasoning-in-content"(view) {
-    for (const track of view.choices.values()) {
-      const text = deltaContent(track);
-      const first = track.find(hasContent);
-      const reasoning = reasoningTagIn(text);
-      if (first && reasoning !== undefined)
-        yield atChoicePart(first, "content", `content that begins ${shown(reasoning)}`);
-    }
-  },
-  *"delta/call-in-content"(view) {
-    if (!Array.isArray(view.exchange.request.body?.tools) || view.exchange.request.body.tool_choice === "none")
-      return notShown;
-    for (const track of view.choices.values()) {
-      // A call that the limit cut before its name was complete can only be shown as the text that it is.
-      if (track.some(({ choice }) => choice.finish_reason === "length")) continue;
-      const first = track.find(hasContent);
-      const markup = callIn(deltaContent(track));
-      if (markup !== undefined && first) yield atChoicePart(first, "content", `${markup} in content`);
-    }
-  },
-  *"delta/special-token"(view) {
-    for (const track of view.choices.values()) {
-      const last = track.findLast(hasContent);
-      const text = deltaContent(track);
-      const special = specialTokenIn(text);
-      if (special !== undefined && last) yield atChoicePart(last, "content", `content that ends with ${special}`);
     }
   },
   *"delta/after-finish"(view) {

@@ -1,87 +1,80 @@
 import { expectationsOf } from "../expectations.ts";
-import { atChoicePart, shown } from "../place.ts";
+import { atChoicePart } from "../place.ts";
+import { type Answer, type AnswerChoice, requestRules } from "../request-rules.ts";
 import { isObject } from "../../../../wire/core/json.ts";
-import { notOnlyJson } from "../violations.ts";
-import type { StreamView } from "../view.ts";
+import type { ChoicePart, StreamView } from "../view.ts";
 import { chat, chatAndCompletions } from "./stream-rule.ts";
-import { streamedCalls } from "./tools.ts";
-import { type Rules, type Violation, notShown, on } from "../rule.ts";
+import { type StreamedCall, streamedCalls } from "./tools.ts";
+import { on, type Rules } from "../rule.ts";
 
-const expectations = (view: StreamView) => expectationsOf(view.exchange.request.body);
-
-function textOf(view: StreamView, choice: number): string {
-  return (view.choices.get(choice) ?? [])
-    .map(({ delta, choice: one }) => delta.content ?? one.text)
-    .filter((text) => typeof text === "string")
-    .join("");
+/** A streamed answer of chat or completions. */
+function answerOf(view: StreamView): Answer {
+  const calls = streamedCalls(view);
+  const [track = []] = view.choices.values();
+  const last = track.at(-1);
+  const counted = view.chunks.findLast(({ value }) => isObject(value.usage))?.value.usage;
+  const tokens = isObject(counted) ? counted.completion_tokens : undefined;
+  return {
+    exchange: view.exchange,
+    expectations: expectationsOf(view.exchange.request.body),
+    choices: [...view.choices].flatMap(([index, parts]) =>
+      choiceOf(
+        parts,
+        calls.filter(({ choice }) => choice === index),
+      ),
+    ),
+    tokens: typeof tokens === "number" && last ? tokens : undefined,
+    atTokens: (found) => (last ? atChoicePart(last, "finish_reason", found) : { start: 0, end: 0, found }),
+  };
 }
 
-function* atLast(view: StreamView, choice: number, member: string, found: string): Generator<Violation> {
-  const last = view.choices.get(choice)?.at(-1);
-  if (last) yield atChoicePart(last, member, found);
+function choiceOf(parts: readonly ChoicePart[], calls: readonly StreamedCall[]): readonly AnswerChoice[] {
+  const written = parts.filter((part) => textIn(part) !== "");
+  const [first, last, end] = [written[0] ?? parts[0], written.at(-1) ?? parts[0], parts.at(-1)];
+  if (!first || !last || !end) return [];
+  const text = parts.map(textIn).join("");
+  const finish = parts.find(({ choice }) => typeof choice.finish_reason === "string")?.choice.finish_reason;
+  const isRefused = parts.some(({ delta }) => typeof delta.refusal === "string" && delta.refusal !== "");
+  return [
+    {
+      texts: [
+        {
+          text,
+          at: (found) => atChoicePart(first, "content", found),
+          atEnd: (found) => atChoicePart(last, "content", found),
+        },
+      ],
+      json: isRefused ? [] : [text],
+      calls: calls.flatMap(({ name, deltas: [delta] }) =>
+        delta ? [{ name, at: (found) => atChoicePart(delta.entry, "name", found) }] : [],
+      ),
+      isWhole: finish !== undefined && finish !== "length" && finish !== "content_filter",
+      isCut: finish === "length",
+      atEnd: (found) => atChoicePart(end, "finish_reason", found),
+    },
+  ];
 }
 
-function ended(view: StreamView): boolean {
-  return [...view.choices.values()].every((track) =>
-    track.some(({ choice }) => typeof choice.finish_reason === "string" && choice.finish_reason !== "length"),
-  );
+function textIn({ delta, choice }: ChoicePart): string {
+  const text = delta.content ?? choice.text;
+  return typeof text === "string" ? text : "";
 }
 
-/** Rules about a streamed answer and its request. The same rules about bodies are in ../body. */
-export const requestRules: Rules<StreamView> = {
-  ...on(chatAndCompletions, {
-    *"request/stop"(view) {
-      if (expectations(view).stops.length === 0) return notShown;
-      const { stops } = expectations(view);
-      for (const choice of view.choices.keys()) {
-        const stop = stops.find((one) => textOf(view, choice).includes(one));
-        if (stop !== undefined)
-          yield* atLast(view, choice, "finish_reason", `the stop string ${shown(stop)} in the text`);
-      }
-    },
-    *"request/max-tokens"(view) {
-      if (expectations(view).limit === undefined || !view.chunks.some((chunk) => isObject(chunk.value.usage)))
-        return notShown;
-      const allowed = (expectations(view).limit ?? Infinity) * Math.max(1, view.choices.size);
-      for (const { value } of view.chunks) {
-        const used = isObject(value.usage) ? value.usage.completion_tokens : 0;
-        if (typeof used === "number" && used > allowed)
-          yield* atLast(view, [...view.choices.keys()][0] ?? 0, "finish_reason", `${used} tokens, ${allowed} allowed`);
-      }
-    },
-  }),
-  ...on(chat, {
-    *"request/required"(view) {
-      if (!ended(view) || !expectations(view).forced) return notShown;
-      const calls = streamedCalls(view);
-      for (const choice of view.choices.keys())
-        if (!calls.some((call) => call.choice === choice)) yield* atLast(view, choice, "finish_reason", "no call");
-    },
-    *"request/named"(view) {
-      if (expectations(view).named === undefined) return notShown;
-      const { named } = expectations(view);
-      for (const call of streamedCalls(view))
-        if (call.name !== named && call.deltas[0])
-          yield atChoicePart(call.deltas[0].entry, "name", `a call of ${shown(call.name)}`);
-    },
-    *"request/no-tools"(view) {
-      if (!expectations(view).silent) return notShown;
-      for (const call of streamedCalls(view))
-        if (call.deltas[0]) yield atChoicePart(call.deltas[0].entry, "tool_calls", `a call of ${shown(call.name)}`);
-    },
-    *"request/parallel"(view) {
-      if (!expectations(view).single) return notShown;
-      for (const choice of view.choices.keys()) {
-        const [, second] = streamedCalls(view).filter((call) => call.choice === choice);
-        if (second?.deltas[0]) yield atChoicePart(second.deltas[0].entry, "tool_calls", "a second call");
-      }
-    },
-    *"request/json"(view) {
-      if (!expectations(view).json || !ended(view) || streamedCalls(view).length !== 0) return notShown;
-      for (const [choice, track] of view.choices) {
-        if (track.some(({ delta }) => typeof delta.refusal === "string" && delta.refusal !== "")) continue;
-        for (const found of notOnlyJson(textOf(view, choice))) yield* atLast(view, choice, "finish_reason", found);
-      }
-    },
-  }),
+/** Rules about a streamed answer and its request. */
+export const streamRequestRules: Rules<StreamView> = {
+  ...on(chatAndCompletions, requestRules(answerOf, { stop: "request/stop", limit: "request/max-tokens" })),
+  ...on(
+    chat,
+    requestRules(answerOf, {
+      required: "request/required",
+      named: "request/named",
+      noTools: "request/no-tools",
+      parallel: "request/parallel",
+      knownTool: "tool/known-name",
+      json: "request/json",
+      reasoningInText: "delta/reasoning-in-content",
+      callInText: "delta/call-in-content",
+      specialToken: "delta/special-token",
+    }),
+  ),
 };

@@ -8,7 +8,7 @@ import { errorRules, finishRules } from "./finish.ts";
 import { framingRules, streamHeaderRules } from "./framing.ts";
 import { logprobRules } from "./logprobs.ts";
 import { obfuscationRules } from "./obfuscation.ts";
-import { requestRules } from "./request-rules.ts";
+import { streamRequestRules } from "./request-rules.ts";
 import { toolRules } from "./tools.ts";
 import { streamUsageRules } from "./usage.ts";
 import { specStreamRules } from "../spec/spec-rules.ts";
@@ -26,7 +26,7 @@ export const streamRules: Rules<StreamView> = {
   ...streamUsageRules,
   ...logprobRules,
   ...errorRules,
-  ...requestRules,
+  ...streamRequestRules,
   ...specStreamRules,
   ...messageStreamRules,
   ...responseStreamRules,

@@ -1,5 +1,4 @@
 import { isObject } from "../../../../wire/core/json.ts";
-import { expectationsOf } from "../expectations.ts";
 import { atChoicePart, atChunkPath, pathOfChoice, shown } from "../place.ts";
 import { type ChoicePart, type Json, parsedJson, type StreamView } from "../view.ts";
 import { chat, hasError } from "./stream-rule.ts";
@@ -184,15 +183,6 @@ export const toolRules: Rules<StreamView> = on(chat, {
       if (!last || isObject(last.element.custom) || call.deltas[0]?.element.type === "custom") continue;
       if (!isObject(parsedJson(call.arguments)))
         yield atChoicePart(last.entry, "tool_calls", `arguments ${shown(call.arguments)}`);
-    }
-  },
-  *"tool/known-name"(view) {
-    if (!hasCalls(view) || view.exchange.request.body === undefined) return notShown;
-    const { tools } = expectationsOf(view.exchange.request.body);
-    for (const call of streamedCalls(view)) {
-      const [first] = call.deltas;
-      if (first && call.name !== "" && tools?.has(call.name) === false)
-        yield atChoicePart(first.entry, "name", `a call of ${shown(call.name)}`);
     }
   },
 });
