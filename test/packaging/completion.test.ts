@@ -13,7 +13,7 @@ const questions: Readonly<Record<string, (script: string, line: string) => strin
   zsh: (script, line) =>
     `compdef() { : }; _files() { : }
     _describe() { local one; for one in "\${(@P)@[-1]}"; do [[ "$one" == "\${words[CURRENT]}"* ]] && print -- "\${one%%:*}"; done }
-    source ${script}; words=(${line}); CURRENT=$#words; PREFIX="\${words[CURRENT]}"; _truewire`,
+    source ${script}; words=(${line}); CURRENT=$#words; PREFIX="\${words[CURRENT]}"; _truewire; true`,
   fish: (script, line) => `source ${script}; complete -C "${line}" | string split -f1 \\t`,
 };
 
