@@ -42,7 +42,7 @@ import { BodyBudget } from "../server/body-budget.ts";
 import { Runs } from "../server/runs.ts";
 import { RunningAnswers } from "../server/running-answers.ts";
 import { briefly, Requests } from "../server/service.ts";
-import type { Service, PageFile, PageFiles } from "../server/service.ts";
+import type { OpenedService, PageFile, PageFiles, Service } from "../server/service.ts";
 import { descriptorLimit, openProcesses } from "./processes.ts";
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
@@ -136,7 +136,7 @@ export async function openServer(
     log,
     runtime: nodeRuntime,
     ...(turns && { turns }),
-    sourceId: (text) => sourceId(service.turnKey, text),
+    sourceId: (text) => sourceId(service.stores.turnKey, text),
     ...(profiles && { profiles }),
     ...(openFiles !== undefined && { descriptorLimit: openFiles }),
     ...(options.onProgress && { onProgress: options.onProgress }),
@@ -149,50 +149,50 @@ export async function openServer(
     directory,
     reload: readConfig && (async () => reload(await readConfig())),
   });
-  const hosted = new HostedTools(log, nodeRuntime, (...call) => service.metrics?.observeHostedCall(...call));
+  const hosted = new HostedTools(log, nodeRuntime, (...call) => service.watchers.metrics?.observeHostedCall(...call));
   const observing = await openObserving(current, log, turns);
-  const service: Service = {
-    ...observing.of,
+  const service: OpenedService = {
     state: "loading",
-    control,
-    checker: openChecker(),
+    admin: { control, checker: openChecker() },
     settings,
     directory: new ModelDirectory([]),
     log,
     requests: new Requests(),
-    turnKey: noKey,
     bodies: new BodyBudget(settings.bodyBudget),
-    store: noStore,
-    brief: new MemoryStore(briefly),
-    assembled: new AssembledTexts(),
+    stores: {
+      store: noStore,
+      brief: new MemoryStore(briefly),
+      assembled: new AssembledTexts(),
+      turnKey: noKey,
+      limiter: new MemoryLimiter(),
+    },
     processes: openProcesses(),
     runs: new Runs(),
     answers: new RunningAnswers(),
-    limiter: new MemoryLimiter(),
-    inspector,
+    watchers: { ...observing.of, inspector },
     ...(streamLog && { streamLog }),
     page,
   };
-  const { metrics } = service;
+  const { metrics } = service.watchers;
   if (worker && metrics) {
     const text = worker.shareMetrics(() => metrics.text(service.directory.engines, service.requests.open));
-    service.metrics = { ...metrics, text };
+    service.watchers.metrics = { ...metrics, text };
   }
   /** Closes everything that the server opened in addition to its models. */
   const release = async (graceMs: number): Promise<void> => {
     await hosted.close();
     await turns?.close(graceMs);
-    await service.store.close();
-    await service.limiter.close();
+    await service.stores.store.close();
+    await service.stores.limiter.close();
     await observing.close();
     await streamLog?.close();
   };
   const open = async (): Promise<void> => {
-    service.store = await openStoreOf(current, log, nodeRuntime);
-    service.turnKey = worker?.turnKey ?? (await openTurnKey(current, log, nodeRuntime));
+    service.stores.store = await openStoreOf(current, log, nodeRuntime);
+    service.stores.turnKey = worker?.turnKey ?? (await openTurnKey(current, log, nodeRuntime));
     const turnStore = turns && (await openTurnStoreOf(current, nodeRuntime));
     if (turnStore) turns?.use(turnStore);
-    service.limiter = await openLimiterOf(current, log, nodeRuntime);
+    service.stores.limiter = await openLimiterOf(current, log, nodeRuntime);
     const { executors, commit } = await hosted.prepare(current);
     commit();
     service.hostedTools = executors;
@@ -241,7 +241,7 @@ export async function openServer(
     // Read before anything changes: a certificate that is broken must not cost the rest.
     const read = await readServerFiles(parsed, nodeRuntime);
     const nextSettings = settingsOf(parsed, read.keys, false);
-    const inspector = inspectorOf({ ...parsed, host }, nextSettings, service.inspector);
+    const inspector = inspectorOf({ ...parsed, host }, nextSettings, service.watchers.inspector);
     const hostedTools = await hosted.prepare(parsed);
     try {
       service.directory = await pool.use(parsed, isForThisMachine({ host }, nextSettings.keys));
@@ -254,7 +254,7 @@ export async function openServer(
     if (read.certificate) listener.renew?.(read.certificate);
     service.settings = settings = nextSettings;
     service.bodies.limit = nextSettings.bodyBudget;
-    service.inspector = inspector;
+    service.watchers.inspector = inspector;
     if (!worker) {
       warnOfFixedSettings(parsed, current, log);
       log.info({ models: service.directory.list().map(({ info }) => info.id) }, "configuration read again");

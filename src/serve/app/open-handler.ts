@@ -15,7 +15,7 @@ import { BodyBudget } from "../server/body-budget.ts";
 import { Runs } from "../server/runs.ts";
 import { RunningAnswers } from "../server/running-answers.ts";
 import { briefly, Requests } from "../server/service.ts";
-import type { Service } from "../server/service.ts";
+import type { OpenedService } from "../server/service.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import { AssembledTexts } from "../server/client-stores.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
@@ -73,35 +73,38 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     log,
     runtime,
     ...(turns && { turns }),
-    sourceId: (text) => sourceId(service.turnKey, text),
+    sourceId: (text) => sourceId(service.stores.turnKey, text),
   });
-  const hosted = new HostedTools(log, runtime, (...call) => service.metrics?.observeHostedCall(...call));
-  const service: Service = {
+  const hosted = new HostedTools(log, runtime, (...call) => service.watchers.metrics?.observeHostedCall(...call));
+  const service: OpenedService = {
     state: "loading",
-    control: new PoolControl({ pool, directory: () => service.directory }),
+    admin: { control: new PoolControl({ pool, directory: () => service.directory }) },
     settings,
     directory: new ModelDirectory([]),
     log,
     requests: new Requests(),
     bodies: new BodyBudget(settings.bodyBudget),
-    store: noStore,
-    brief: new MemoryStore(briefly),
-    assembled: new AssembledTexts(),
+    stores: {
+      store: noStore,
+      brief: new MemoryStore(briefly),
+      assembled: new AssembledTexts(),
+      turnKey: noKey,
+      limiter: ownLimiter,
+    },
     runs: new Runs(),
     answers: new RunningAnswers(),
-    turnKey: noKey,
-    limiter: ownLimiter,
+    watchers: {},
   };
   const open = async (): Promise<ModelDirectory> => {
     if (parsed.keysFile !== undefined) service.settings = settingsOf(parsed, await keysOf(parsed, runtime), true);
-    if (!observing) Object.assign(service, (observing = await openObserving(parsed, runtime, turns)).of);
-    if (service.store === noStore) {
-      service.store = await openStoreOf(parsed, log, runtime);
+    if (!observing) Object.assign(service.watchers, (observing = await openObserving(parsed, runtime, turns)).of);
+    if (service.stores.store === noStore) {
+      service.stores.store = await openStoreOf(parsed, log, runtime);
       const turnStore = turns && (await openTurnStoreOf(parsed, runtime));
       if (turnStore) turns.use(turnStore);
     }
-    if (service.turnKey === noKey) service.turnKey = await openTurnKey(parsed, log, runtime);
-    if (service.limiter === ownLimiter) service.limiter = await openLimiterOf(parsed, log, runtime);
+    if (service.stores.turnKey === noKey) service.stores.turnKey = await openTurnKey(parsed, log, runtime);
+    if (service.stores.limiter === ownLimiter) service.stores.limiter = await openLimiterOf(parsed, log, runtime);
     if (!service.hostedTools) {
       const { executors, commit } = await hosted.prepare(parsed);
       commit();
@@ -149,8 +152,8 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
       await hosted.close();
       await service.runs.stop();
       await turns?.close(Math.max(0, latestAt - performance.now()));
-      await service.store.close();
-      await service.limiter.close();
+      await service.stores.store.close();
+      await service.stores.limiter.close();
       await observing?.close();
     },
   };

@@ -1,11 +1,11 @@
 import type { Config } from "../config/schema.ts";
 import type { Log } from "../server/log.ts";
 import type { StoredTurns } from "../server/stored-turns.ts";
-import type { Service } from "../server/service.ts";
+import type { ServiceWatchers } from "../server/service.ts";
 
 /** Who looks on while a service answers. */
 export interface Observing {
-  readonly of: Pick<Service, "metrics" | "tracing">;
+  readonly of: Pick<ServiceWatchers, "metrics" | "tracing">;
   /** Sends what has not been sent, and measures no more. */
   close(): Promise<void>;
 }

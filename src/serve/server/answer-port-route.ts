@@ -24,7 +24,7 @@ export async function answerPortRoute(
   const { exchange, client, record, requestId } = reply;
   const owner = await storeOwnerOf(client, reply.key);
   const directory = modelsOf(client, service.directory);
-  const seal = turnSeal(service.turnKey, client?.owner ?? "");
+  const seal = turnSeal(service.stores.turnKey, client?.owner ?? "");
   const call: PortCall = {
     requestId,
     id,
@@ -34,13 +34,13 @@ export async function answerPortRoute(
     get profile() {
       return reply.profile;
     },
-    keyspaces: keyspacesOf(service, owner),
+    keyspaces: keyspacesOf(service.stores, owner),
     inTurns,
     turnSeal: seal,
     now: () => Math.floor(Date.now() / 1000),
     random,
     async readBody(ifEmpty) {
-      await reply.takeLimits(service.limiter);
+      await reply.takeLimits(service.stores.limiter);
       return readJsonBody(reply, service, ifEmpty);
     },
     readOptions(body) {

@@ -142,7 +142,7 @@ function contextOf(
   { model: name }: GenerationRequest,
   { info, from }: ServedModel,
   { profile, record, client }: Reply,
-  { turnKey }: Service,
+  { stores: { turnKey } }: Service,
   running: OpenAnswer,
 ): AnswerContext {
   return {
@@ -197,7 +197,7 @@ function sendWhole(answering: Answering): Promise<void> {
 /** Generates in the background. The client is answered immediately, or follows the events. */
 async function sendInBackground(answering: Answering, answer: DetachedAnswer): Promise<void> {
   const { port, reply, service, running } = answering;
-  const { log, metrics, settings } = service;
+  const { log, settings, watchers } = service;
   const { bodyLease, usageLease, record, requestId: req } = reply;
   const own = record.inBackground();
   const generation = begin(answering, own);
@@ -205,7 +205,7 @@ async function sendInBackground(answering: Answering, answer: DetachedAnswer): P
   const onEnd = (): void => {
     running.end();
     const outcome = own.outcome(own.answer.end === undefined);
-    metrics?.observe(own, outcome);
+    watchers.metrics?.observe(own, outcome);
     own.watchers.listed?.ended(outcome, own);
     log.info(own.addFields({ req }), `${outcome} in the background`);
     usageLease?.end();
@@ -346,7 +346,7 @@ async function readKept(
   service: Service,
 ): Promise<StorableRequest> {
   const owner = await storeOwnerOf(client, key);
-  const keyspaces = keyspacesOf(service, owner, exchange.connectionStore);
+  const keyspaces = keyspacesOf(service.stores, owner, exchange.connectionStore);
   return state.readRequest(body, requestId, options, keyspaces, inTurns).catch((error: unknown) => {
     throw storeFailure(error);
   });
@@ -371,12 +371,12 @@ function missHeader(miss: CacheMiss): string {
 }
 
 /** Sets how long a model stays loaded. Clients with keys share the models, so only the configuration decides for them. */
-export function keepLoaded(model: ServedModel, ms: number, reply: Reply, { control, settings, log }: Service): void {
+export function keepLoaded(model: ServedModel, ms: number, reply: Reply, { admin, settings, log }: Service): void {
   if (settings.keys.required) {
     const warning = "how long models stay loaded is set by the configuration of this server";
     return reply.addHeaders(warningHeader([warning]));
   }
-  control?.keepLoaded(model.info.id, ms).catch((error: unknown) => {
+  admin.control?.keepLoaded(model.info.id, ms).catch((error: unknown) => {
     log.warn({ req: reply.requestId, cause: loggedError(error) }, "the time that the model stays loaded was not set");
   });
 }

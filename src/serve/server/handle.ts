@@ -60,9 +60,9 @@ const admission: readonly Stage[] = [findRoute, checkOrigin, chooseProfile, requ
 /** Answers one exchange; never rejects. */
 export async function handle(exchange: HttpExchange, service: Service): Promise<void> {
   const record = new RequestRecord();
-  const { settings, log, requests, inspector } = service;
+  const { settings, log, requests, watchers } = service;
   const id = newRequestId(exchange);
-  const listed = inspector?.watch(exchange, id, record, settings.mask);
+  const listed = watchers.inspector?.watch(exchange, id, record, settings.mask);
   record.watchers.listed = listed;
   if (listed instanceof WatchedRequest) record.watchers.inspection = listed;
   const reply = new Reply(exchange, id, record, settings);
@@ -145,7 +145,7 @@ function findEndpoint(found: Found, service: Service): void {
   const route = routeIn(found);
   if (route.api && method === "POST") {
     record.asked.api = route.api;
-    record.watchers.trace = service.tracing?.begin({
+    record.watchers.trace = service.watchers.tracing?.begin({
       requestId: reply.requestId,
       method,
       route: pathAsNamed(path),
@@ -225,7 +225,7 @@ function findModel(found: Found, service: Service): Promise<void> | void {
       profile,
       forwards,
       header,
-      turnSeal: turnSeal(service.turnKey, reply.client?.owner ?? ""),
+      turnSeal: turnSeal(service.stores.turnKey, reply.client?.owner ?? ""),
       standsFor: named?.from.settings.standsFor,
       runs: runsHosted(hostedToolsOf(reply.client, service.hostedTools)),
     },
@@ -269,7 +269,7 @@ function onlyModel(directory: ModelView): ServedModel {
 }
 
 /** Takes the request from the client's limits. Throws `FailureError` 429. */
-function takeLimits({ endpoint, read, reply }: Found, { limiter }: Service): Promise<void> | void {
+function takeLimits({ endpoint, read, reply }: Found, { stores: { limiter } }: Service): Promise<void> | void {
   const { client } = reply;
   if (typeof endpoint !== "object" || !read || !client?.limits) return;
   const { prompt = 0, reserved } = endpoint.cost?.(read, client.limits) ?? {};
@@ -282,7 +282,7 @@ function answer({ endpoint, read, model, parameter, reply }: Found, service: Ser
 }
 
 /** Releases what the request held, counts it, and writes its line in the log. A response in the background has its own account. */
-function account(reply: Reply, { log, requests, metrics }: Service): void {
+function account(reply: Reply, { log, requests, watchers }: Service): void {
   const { exchange, record, requestId: req, sink } = reply;
   const { asked, answer: measured } = record;
   const isDetached = record.sent.detached === true;
@@ -291,7 +291,7 @@ function account(reply: Reply, { log, requests, metrics }: Service): void {
   const outcome = record.outcome(sink.departure.happened);
   requests.finish(outcome);
   if (measured.hasReasoning && asked.served && measured.fallback === undefined) noteReasoning(asked.served);
-  metrics?.observe(record, outcome);
+  watchers.metrics?.observe(record, outcome);
   const client = exchange.header("x-client-request-id");
   const fields = record.addFields({ req, method: exchange.method, path: exchange.path });
   if (client !== undefined) fields["clientRequestId"] = client;

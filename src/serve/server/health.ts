@@ -63,7 +63,10 @@ export function answerLiveness(reply: Reply): void {
  * `GET /metrics`, for Prometheus. If metrics have keys of their own, one of those is required. Otherwise, if the server has keys, a key for
  * all models is required, because metrics cover all models.
  */
-export async function answerMetrics(reply: Reply, { metrics, settings, directory, requests }: Service): Promise<void> {
+export async function answerMetrics(
+  reply: Reply,
+  { watchers: { metrics }, settings, directory, requests }: Service,
+): Promise<void> {
   if (!metrics) throw metricsDisabled();
   if (settings.metricsKeys) {
     const isMetricsKey = (await settings.metricsKeys.find(reply.key)) !== undefined;

@@ -92,9 +92,9 @@ async function withDigest(info: OllamaModel["info"]): Promise<OllamaModel> {
 }
 
 /** Local models that are loaded: others have no memory of this server. */
-async function sendProcesses(reply: Reply, { directory, control }: Service): Promise<void> {
+async function sendProcesses(reply: Reply, { directory, admin }: Service): Promise<void> {
   const now = Date.now();
-  const states = new Map((await control?.list())?.models.map((state) => [state.name, state]));
+  const states = new Map((await admin.control?.list())?.models.map((state) => [state.name, state]));
   const loaded = modelsOf(reply.client, directory)
     .list()
     .flatMap((model) => {

@@ -2,10 +2,10 @@ import type { Profile } from "../../wire/apis/profile.ts";
 import type { EngineHealth, UpstreamUrl } from "../../wire/core/engine.ts";
 import type { HostedToolExecutors } from "../../wire/core/hosted-tool.ts";
 import type { Limiter } from "../kv/limits.ts";
-import type { Store, StoreLimits } from "../kv/store.ts";
+import type { StoreLimits } from "../kv/store.ts";
 import type { AdminAccess } from "./admin/admin-access.ts";
 import type { Checker, ModelControl } from "./admin/model-control.ts";
-import type { AssembledTexts } from "./client-stores.ts";
+import type { ClientStores } from "./client-stores.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import type { Inspector } from "./inspect/inspector.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
@@ -45,15 +45,12 @@ export interface ServiceSettings {
   readonly resumeStreamsMs: number;
 }
 
-/** The server, as its requests use it. */
+/** The server, as its requests use it. Only what has opened it replaces anything (`OpenedService`). */
 export interface Service {
-  state: "loading" | "ready" | "closing";
-  settings: ServiceSettings;
-  directory: ModelDirectory;
-  /** Controls the models, for the admin API. */
-  readonly control?: ModelControl;
-  /** Absent in `createHandler`, which has no page. */
-  readonly checker?: Checker;
+  readonly state: "loading" | "ready" | "closing";
+  readonly settings: ServiceSettings;
+  readonly directory: ModelDirectory;
+  readonly admin: ServiceAdmin;
   readonly log: Log;
   readonly streamLog?: StreamLog;
   /** Reads the page for browsers once; undefined: it was not built. Absent in `createHandler`. */
@@ -61,29 +58,52 @@ export interface Service {
   readonly requests: Requests;
   /** Limits the memory for request bodies. */
   readonly bodies: BodyBudget;
-  /** Stores what APIs keep for their clients. */
-  store: Store;
-  /** Keeps for some minutes, in memory, what must not be stored permanently. */
-  readonly brief: Store;
-  /** What this process has assembled from stored texts. */
-  readonly assembled: AssembledTexts;
+  readonly stores: ServiceStores;
   readonly runs: Runs;
   readonly answers: RunningAnswers;
-  /** The key by which this installation seals what clients send back (`TurnSeal`). */
-  turnKey: Uint8Array;
   /** Absent if the runtime has no processes. */
   readonly processes?: Processes;
-  /** Counts the usage of clients with limits. */
-  limiter: Limiter;
   /** What runs hosted tools; absent: nothing is configured. Each client may use some of them (`hostedToolsOf`). */
-  hostedTools?: HostedToolExecutors | undefined;
-  /** Absent if metrics are off. */
-  metrics?: Metrics;
-  /** Absent if requests are not inspected. */
-  inspector?: Inspector | undefined;
-  /** Absent until the server has opened it, and if tracing is off. */
-  tracing?: Tracing;
+  readonly hostedTools?: HostedToolExecutors | undefined;
+  readonly watchers: ServiceWatchers;
 }
+
+/** What the admin API controls. */
+export interface ServiceAdmin {
+  readonly control?: ModelControl;
+  /** Absent in `createHandler`, which has no page. */
+  readonly checker?: Checker;
+}
+
+/** What is kept and counted for clients. `brief`: for some minutes, in memory, what must not be stored permanently. */
+export interface ServiceStores extends ClientStores {
+  /** The key by which this installation seals what clients send back (`TurnSeal`). */
+  readonly turnKey: Uint8Array;
+  /** Counts the usage of clients with limits. */
+  readonly limiter: Limiter;
+}
+
+/** Who watches requests. */
+export interface ServiceWatchers {
+  /** Absent if metrics are off. */
+  readonly metrics?: Metrics;
+  /** Absent if requests are not inspected. */
+  readonly inspector?: Inspector | undefined;
+  /** Absent until the server has opened it, and if tracing is off. */
+  readonly tracing?: Tracing;
+}
+
+/** The service for what opens it, and reads its configuration again. */
+export interface OpenedService extends Service {
+  state: Service["state"];
+  settings: ServiceSettings;
+  directory: ModelDirectory;
+  hostedTools?: HostedToolExecutors | undefined;
+  readonly stores: Writable<ServiceStores>;
+  readonly watchers: Writable<ServiceWatchers>;
+}
+
+type Writable<T> = { -readonly [Member in keyof T]: T[Member] };
 
 /** The processes of all servers that share a store. */
 export interface Processes {
@@ -93,7 +113,7 @@ export interface Processes {
   hasEnded(name: string): boolean;
 }
 
-/** The limits of `Service.brief`: clients fetch a background response soon. */
+/** The limits of `ServiceStores.brief`: clients fetch a background response soon. */
 export const briefly: StoreLimits = { maxCount: 10_000, maxBytes: 64 * 1024 * 1024, maxAgeMs: 10 * 60_000 };
 
 /** Counts requests, for /health and for a shutdown that waits. */

@@ -51,7 +51,7 @@ export const adminRoutes: readonly (readonly [path: string, route: ServerRoute])
 ];
 
 /** The control of the server's models. Throws `FailureError` 503. */
-export function controlOf({ control }: Service): ModelControl {
+export function controlOf({ admin: { control } }: Service): ModelControl {
   if (control) return control;
   throw new FailureError({ message: "There is nothing to control yet.", status: 503, kind: "unavailable" });
 }
@@ -169,7 +169,8 @@ export async function* taskSteps<Result>(
 
 /** `POST /admin/check`: checks another server and streams the result of each probe. Ends when the client leaves. */
 async function checkServer(reply: Reply, service: Service): Promise<void> {
-  const { checker, settings } = service;
+  const { admin, settings } = service;
+  const { checker } = admin;
   if (!checker)
     throw new FailureError({
       message: "Only a server of `truewire serve` or `createServer` checks others.",

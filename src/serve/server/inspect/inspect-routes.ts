@@ -221,7 +221,7 @@ async function found(service: Service, id: string): Promise<InspectedRequest> {
   });
 }
 
-function inspectedIn({ inspector }: Service): Inspector {
+function inspectedIn({ watchers: { inspector } }: Service): Inspector {
   if (inspector) return inspector;
   throw new FailureError({
     message:
