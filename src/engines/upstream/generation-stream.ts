@@ -206,7 +206,7 @@ export class GenerationStream implements AsyncIterable<Batch>, Placed {
     return { kind: "failed", end, tookMs: performance.now() - begun, hasOther: targets.hasFresh(tried.targets) };
   }
 
-  /** Resolves with the result. If the generation has ended meanwhile, it rejects, or stays pending: nobody reads what follows. */
+  /** Resolves with the result. Rejects, or stays pending, if the generation has ended meanwhile: the relay ignores what follows. */
   async #unlessEnded<T>(result: Promise<T>): Promise<T> {
     const value = await result;
     if (this.#relay.hasEnded) throw new Error("The generation has ended.");

@@ -18,7 +18,7 @@ interface Candidate {
   readonly mismatch: string | null;
 }
 
-/** Starts a generation: of an engine, or of what stands in front of it. */
+/** Starts a generation: that of an engine, or of a relay over engines. */
 export type Generate = Engine["generate"];
 
 type Batch = readonly GenerationEvent[];
@@ -42,7 +42,7 @@ export function withFallbacks(
     const reason = reasonOf(first);
     if (reason === null || !reasons.has(reason)) return first;
     let last = first;
-    let isAsked = false;
+    let hasFallback = false;
     const notes: string[] = [];
     for (const { name, engine: other, engineModel: model, mismatch } of candidatesFor(request)) {
       if (mismatch !== null) {
@@ -50,13 +50,13 @@ export function withFallbacks(
         continue;
       }
       onFallback(name, reason);
-      isAsked = true;
+      hasFallback = true;
       last = await relay.ask(() => other.generate({ ...request, model }, observer));
       const failed = failedEnd(last);
       if (failed) notes.push(`The fallback '${name}' failed, too: ${failed.failure.message}`);
       else if (reasonOf(last) === null) return last;
     }
-    return withNotes(first, last, notes, isAsked);
+    return withNotes(first, last, notes, hasFallback);
   };
   const candidatesFor = (request: GenerationRequest): Candidate[] =>
     names.flatMap((name): Candidate[] => {
@@ -96,12 +96,12 @@ function mismatchOf({ prompt }: GenerationRequest, { endpoints, takesImages }: M
  * The failure of the first model, with sentences on its fallbacks. If the first model did not fail, but a filter has ended its answer: the
  * last answer.
  */
-function withNotes(first: Batch, last: Batch, notes: readonly string[], isAsked: boolean): Batch {
+function withNotes(first: Batch, last: Batch, notes: readonly string[], hasFallback: boolean): Batch {
   const end = failedEnd(first);
   if (!end || notes.length === 0) return last;
   const { failure } = end;
   const message = [failure.message, ...notes].join(" ").slice(0, maxMessage);
-  return [{ type: "end", end: { ...end, failure: { ...failure, message, ...(isAsked && foreign) } } }];
+  return [{ type: "end", end: { ...end, failure: { ...failure, message, ...(hasFallback && foreign) } } }];
 }
 
 /** The messages of fallbacks may be the source's. */

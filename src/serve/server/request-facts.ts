@@ -69,8 +69,8 @@ export interface AnswerWatchers {
 }
 
 /**
- * What was measured of an answer: from events (`see`), and from what its engine reports. Nobody else writes it: a record has it as
- * `Readonly<MeasuredAnswer>`.
+ * What was measured of an answer: from events (`see`), and from what its engine reports. Other code cannot write it: a record has it
+ * as `Readonly<MeasuredAnswer>`.
  */
 export class MeasuredAnswer implements GenerationObserver {
   readonly #asked: AskedFacts;
@@ -85,7 +85,7 @@ export class MeasuredAnswer implements GenerationObserver {
   attempts = 0;
   /** Repairs of the source's answer, with their counts. */
   repairs: ReadonlyMap<string, number> = none;
-  /** What became of the states of earlier turns; absent: there were none, and none was missing. */
+  /** The numbers of states of earlier turns, by what happened to them; absent: no turn has or lacks a state. */
   turnStateCounts: TurnStateCounts | undefined;
   /** Why much of the prompt is processed again. */
   cacheMiss: CacheMiss | undefined;

@@ -48,7 +48,7 @@ export function whyNotResumable(
 
 /**
  * Makes the stream of a reply one that a client may resume (`GET /streams/{id}`, by the id of its request). Returns its headers. `aloneMs`:
- * how long it goes on without a client, in milliseconds.
+ * how long the generation continues without a client, in milliseconds.
  */
 export async function makeResumable(
   reply: Reply,

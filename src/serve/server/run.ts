@@ -17,7 +17,7 @@ const perEvent = 40;
 export interface ResumableOptions {
   /** Of the stream. */
   readonly headers: HeaderFields;
-  /** How long the generation goes on without a reader, and its events are kept after its end, in milliseconds. */
+  /** How long the generation continues without a reader, and its events are kept after its end, in milliseconds. */
   readonly aloneMs: number;
   /** How much is kept of the events, in characters; default: 4 Mi. */
   readonly limit?: number;
@@ -27,7 +27,7 @@ export interface ResumableOptions {
  * An answer that is generated without a connection: its events with the numbers 0, 1, 2, …, in a bounded log. Any number of readers read
  * them, each from an event of its choice and at its own pace.
  *
- * A response in the background goes on without readers, and keeps all of its events for the store. Of a stream that a client may resume,
+ * A response in the background continues without readers, and keeps all of its events for the store. Of a stream that a client may resume,
  * events that were read are dropped beyond the limit while there is a reader, the oldest first. The writer waits (`drain`)
  * for a reader that has much left to read, and without a reader when as much as the limit is unread. What counts is the newest reader: the
  * connection of an older one may be lost without a sign. When no reader came back in time, the client counts as having left.
@@ -126,7 +126,7 @@ export class Run implements DetachedRun {
       .join("");
   }
 
-  /** Adds events. Returns a promise that resolves when the writer may go on; undefined: it may go on now. */
+  /** Adds events. Returns a promise that resolves when the writer may continue; undefined: it may continue now. */
   write(text: string): Promise<void> | undefined {
     if (text === "" || this.#hasEnded) return undefined;
     for (const event of eventsIn(text)) {
@@ -168,7 +168,7 @@ export class Run implements DetachedRun {
     this.#dropRead(0);
   }
 
-  /** The readers are too slow. They may come back. Returns false if there was none. */
+  /** Ends all readers, which may come back. Returns false if there was no reader. */
   dismissReaders(): boolean {
     const { hasReaders } = this;
     for (const reader of this.#readers) this.#leave(reader);

@@ -81,7 +81,7 @@ export class Runs {
     await Promise.all([...this.#runs.values()].map((run) => run.isResumable && run.done));
   }
 
-  /** Ends all runs as failed; resolves when none is left. */
+  /** Ends all runs as failed. Resolves when all of them are forgotten. */
   stop(): Promise<void> {
     this.#isClosing = true;
     for (const run of this.#runs.values()) run.stop();
