@@ -78,6 +78,10 @@ export function writeTable(): void {
     "",
     "Each trial runs with Truewire in front of the server, unless it says that it asks the server itself.",
     "",
+    "What a server ignores stays ignored with Truewire in front, since Truewire sends each request once: where a server ignores",
+    "`tool_choice: required` (mellea, OGX, Ollama, Transformers), `n` or `response_format` (Transformers), the answer is the one that its model gave.",
+    "`truewire check` lists these members as errors (`request/required`, `body/n`).",
+    "",
     "| server | version | model | date | done of tried |",
     "| --- | --- | --- | --- | --- |",
     ...results.map(({ server, from, version, model, date, rows }) => {

@@ -23,6 +23,7 @@ const bounded: Readonly<Record<string, string>> = {
   "src/serve/cli/doctor-server.ts \\/+$": "a URL of the command line",
   "src/serve/cli/launch-action.ts \\/+$": "a URL of the command line",
   "src/engines/upstream/targets.ts \\/+$": "a URL of the configuration",
+  "src/serve/hosted/search-engines.ts \\/+$": "a URL of the configuration",
   "src/engines/upstream/unnamed-api.ts \\/+$": "a URL of the configuration",
   "src/text/formats/reading/read-literal.ts ^[-+]?": "a word of at most `maxWordLength` characters",
   "src/page/markdown/parser.ts \\d.*": "a text of at most `maxProse` characters",

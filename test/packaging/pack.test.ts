@@ -125,7 +125,7 @@ describe("the packed tarball", () => {
     ["readChatStream", 64_000],
     ["writeChatStream", 140_000],
     ["readResponsesStream", 170_000],
-    ["writeResponsesStream", 190_000],
+    ["writeResponsesStream", 200_000],
     ["readMessagesStream", 165_000],
     ["writeMessagesStream", 150_000],
   ])("a bundle of %s is small and needs nothing of Node", async (name, most) => {

@@ -62,7 +62,7 @@ export async function offerLibraries(): Promise<boolean> {
     "Local models need llama.cpp's libraries, which are not installed. Download them now? [Y/n] ",
   );
   prompt.close();
-  if (!/^\s*(?:y|yes)?\s*$/i.test(answer)) return false;
+  if (!["", "y", "yes"].includes(answer.trim().toLowerCase())) return false;
   await installLibraries(undefined);
   return true;
 }

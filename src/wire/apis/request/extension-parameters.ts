@@ -12,7 +12,10 @@ const place = z.string().nullish();
 const webSearchOptions = z.looseObject({
   search_context_size: z.enum(["low", "medium", "high"]).nullish(),
   user_location: z
-    .object({ approximate: z.object({ city: place, country: place, region: place, timezone: place }).nullish() })
+    .object({
+      type: z.literal("approximate").optional(),
+      approximate: z.object({ city: place, country: place, region: place, timezone: place }).nullish(),
+    })
     .nullish(),
 });
 
