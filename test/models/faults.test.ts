@@ -181,7 +181,7 @@ test("a model that is loaded by hand: 503 until somebody does, by the command li
     const models = (...args: string[]): ReturnType<typeof runTruewire> =>
       runTruewire(["models", ...args, "--url", server.url]);
     expect(await models("load", "a")).toMatchObject({ code: 0, stdout: "a is loaded.\n" });
-    expect((await models("list")).stdout).toMatch(/^a +ready +\d+ MiB +0 +manual$/m);
+    expect((await models("list")).stdout).toMatch(/^a +ready +\d+ MiB +0 +manual +CPU: /m);
     const long = await longAnswer(server, "a");
     const unloaded = models("unload", "a");
     await until(async () => (await (await fetch(`${server.url}/health`)).text()).includes('"wanted":true'), "it waits");

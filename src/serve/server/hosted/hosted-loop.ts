@@ -179,7 +179,7 @@ class HostedAnswer {
 
   /** A forced call is forced once. */
   #roundRequest(functions: ReadonlyMap<string, OfferedFunction>, isFirst: boolean): GenerationRequest {
-    const { hostedTools: _, passthrough: __, toolChoice: requested, tools = [], ...rest } = this.#request;
+    const { hostedTools: _, passthrough, toolChoice: requested, tools = [], ...rest } = this.#request;
     const toolChoice = requested && (isFirst ? requested : unforced(requested));
     const maxTokens = this.#tokensLeft;
     const hosted = Array.from(
@@ -195,8 +195,12 @@ class HostedAnswer {
         ...(parameters !== undefined && { parameters }),
       }),
     );
+    // The client's JSON lacks the calls and results, so no upstream may use it. It still says that `extra` is of another API than chat.
+    const foreign =
+      passthrough && passthrough.dialect !== "chat" ? { ...passthrough, dialect: "hosted-tools" } : undefined;
     return {
       ...rest,
+      ...(foreign && { passthrough: foreign }),
       prompt: { ...this.#prompt, messages: [...this.#messages], ...this.#template(isFirst) },
       tools: [...tools, ...hosted],
       limits: { ...rest.limits, ...(maxTokens !== undefined && { maxTokens }) },
