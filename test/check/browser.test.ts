@@ -26,13 +26,6 @@ const judgeAll = `(rules, cases) => JSON.stringify({
   ids: rules.everyRule.map(({ id }) => id),
   verdicts: cases.map(({ exchange, demanded }) => [rules.formOf(exchange) ?? null, rules.judge(exchange, demanded ?? undefined)]),
   captures: cases.map(({ exchange }) => rules.judgeCapture("capture", exchange.response.body, exchange.request.body).findings),
-  groups: cases.map(({ exchange }, at) => [
-    rules.judgeExpectation(exchange, at % 2 ? "answer" : { refusal: 400, param: "n" }).findings,
-    rules.judgeSame(exchange, exchange, cases[(at + 1) % cases.length].exchange).findings,
-    rules.judgeStreamsApart([{ word: "amber", exchange }, { word: "ivory", exchange }]),
-    rules.judgeSideBySide({ ended: at % 3 === 0, milliseconds: at * 50 }),
-    rules.judgeDisconnect({ alone: at, long: 5000, after: at * 10, clients: 8 }),
-  ]),
 })`;
 
 const cases = Array.from({ length: 240 }, (_, seed) => caseOf(seed));
