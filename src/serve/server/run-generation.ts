@@ -52,14 +52,14 @@ export async function runGeneration(
   const leave = (): void => {
     source?.return?.().catch(() => {});
   };
-  const emit = (events: EventBatch): { readonly wait?: Promise<void>; readonly end?: GenerationEnd } => {
+  const emit = (events: EventBatch): Emitted => {
     // It may have left while the previous batch was taken, or while the engine ended.
-    if (departure.happened) return {};
+    if (departure.happened) return nothingEmitted;
     let batch = wellFormed.read(events);
     for (const observe of observers) batch = observe(batch) ?? batch;
     const last = batch.at(-1);
     const wait = batch.length > 0 ? write(batch) : undefined;
-    return { ...(wait && { wait }), ...(last?.type === "end" && { end: last.end }) };
+    return { wait, end: last?.type === "end" ? last.end : undefined };
   };
   /** Why the next batch may not be taken immediately; undefined: it may. */
   let pause: Pause | undefined;
@@ -119,6 +119,16 @@ export async function runGeneration(
   }
   return emitEnd({ kind: "truncated", failure: truncated });
 }
+
+/** What became of a batch. */
+interface Emitted {
+  /** The reader takes the batch slowly. */
+  readonly wait: Promise<void> | undefined;
+  /** The end of the generation, as it was written. */
+  readonly end: GenerationEnd | undefined;
+}
+
+const nothingEmitted: Emitted = { wait: undefined, end: undefined };
 
 /** Why the batch after the last one is not taken immediately. */
 interface Pause {
