@@ -109,7 +109,7 @@ describe("the Grafana dashboard", () => {
 
   test("asks only for numbers and labels that there are, and for all numbers of requests", () => {
     const known = series();
-    const labels = new Set(["key", "error_type", "repair", "cause", "reason", "fate", "instance"]);
+    const labels = new Set(["key", "error_type", "repair", "cause", "reason", "fate", "instance", "tool", "outcome"]);
     for (const sample of numbers.samples) for (const label of Object.keys(sample.labels)) labels.add(label);
     const used = new Set<string>();
     for (const query of queries) {
