@@ -76,7 +76,7 @@ describe.skipIf(!hasTar)("truewire libraries install", () => {
     server = createServer((request, response) => {
       requests.push({ url: request.url, headers: request.headers });
       if (!request.url?.endsWith(".tgz")) {
-        const tarball = `https://registry.npmjs.org/@node-llama-cpp/${name}/-/${name}-3.22.1.tgz`;
+        const tarball = `https://public.example/@node-llama-cpp/${name}/-/${name}-3.22.1.tgz`;
         return void response.end(JSON.stringify({ dist: { tarball, integrity } }));
       }
       const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1] ?? 0);

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +10,6 @@ export interface PackageArchive {
   readonly integrity: string;
 }
 
-const publicRegistry = "https://registry.npmjs.org/";
 const scope = "@node-llama-cpp";
 
 /** The registry that npm is configured to use for node-llama-cpp's packages. */
@@ -26,7 +26,7 @@ export class NpmRegistry {
       this.#settings.get(`${scope}:registry`) ??
       env["npm_config_registry"] ??
       this.#settings.get("registry") ??
-      publicRegistry;
+      defaultOfNpm();
     this.#base = base.replace(/\/?$/, "/");
   }
 
@@ -38,8 +38,14 @@ export class NpmRegistry {
     };
     if (!dist?.tarball || !dist.integrity)
       throw new Error(`${this.#base} names no archive of ${scope}/${name}@${version}.`);
-    // As npm does: a mirror may pass on the addresses of the public registry.
-    return { url: dist.tarball.replace(publicRegistry, this.#base), integrity: dist.integrity };
+    return { url: this.#reachable(dist.tarball), integrity: dist.integrity };
+  }
+
+  /** As npm does: a mirror may pass on the addresses of the public registry, whose paths begin with the package. */
+  #reachable(tarball: string): string {
+    const { origin, pathname } = new URL(tarball);
+    const isElsewhere = origin !== new URL(this.#base).origin;
+    return isElsewhere && pathname.startsWith(`/${scope}/`) ? this.#base + pathname.slice(1) : tarball;
   }
 
   /** Requests an archive from a byte on. `from` is 0 in the answer if the registry sends the whole. */
@@ -96,4 +102,19 @@ function settingsIn(text: string, env: NodeJS.ProcessEnv): ReadonlyMap<string, s
       return [[line.slice(0, at).trim(), value.replace(/\$\{(\w+)\}/g, (_, name: string) => env[name] ?? "")] as const];
     }),
   );
+}
+
+/** The registry that npm uses where no configuration names one. Throws an Error with one sentence. */
+function defaultOfNpm(): string {
+  try {
+    const isWindows = process.platform === "win32";
+    const npm = isWindows ? "npm.cmd" : "npm";
+    return execFileSync(npm, ["config", "get", "registry"], {
+      encoding: "utf8",
+      shell: isWindows,
+      stdio: "pipe",
+    }).trim();
+  } catch {
+    throw new Error("npm does not say which registry it uses. Set npm_config_registry to the URL of an npm registry.");
+  }
 }
