@@ -25,9 +25,9 @@ const schemas: Readonly<Record<CapturedApi, readonly [z.ZodType, (type: unknown)
 };
 
 /**
- * Returns a captured answer without what its API is not known to have: events, members, and (`values`) values of enumerations, in place of
- * which known ones stand. Everything else keeps its bytes; what depends on the rest is adapted: sequence numbers, and the length of
- * obfuscation. An API grows, and an answer that is right without its news is right. Linear in the answer.
+ * Returns a captured answer without the events and members that the schemas of its API do not have. `values`: unknown values of enumerations
+ * are replaced by known ones. All other bytes stay, except for sequence numbers and the length of obfuscation, which depend on what was
+ * removed. Vendors add to their APIs: an answer that is right without the unknown is right. Linear in the length of the answer.
  */
 export function knownPart(capture: string, api: CapturedApi, values: boolean): string {
   const [body, event] = schemas[api];
@@ -139,7 +139,7 @@ class KnownText {
     return text;
   }
 
-  /** Passes over a value, whatever is in it, and returns its text. */
+  /** Moves behind the next value, known or not, and returns its text. */
   #skip(): string {
     const json = this.#json;
     const from = this.#at;

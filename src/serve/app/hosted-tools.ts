@@ -3,7 +3,7 @@ import type { HostedCallObserver, HostedToolPool, PreparedHostedTools } from "..
 import type { Log } from "../server/log.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** What runs hosted tools, of a configuration and of the one that follows it. Nothing is imported where none is configured. */
+/** The executors of hosted tools. They survive a reload of the configuration if their settings stay the same. Imported at first use. */
 export class HostedTools {
   readonly #log: Log;
   readonly #runtime: Pick<Runtime, "hostedTools">;

@@ -59,7 +59,7 @@ export type QueueTier = "priority" | "default" | "flex";
  * members.
  */
 export interface Passthrough {
-  /** The API's name: `chat`, `completions`, `responses`, `messages`. */
+  /** The API's name: `chat`, `completions`, `responses`, `messages`; `hosted-tools` where no upstream may use the JSON. */
   readonly dialect: string;
   readonly body: Readonly<Record<string, unknown>>;
   /** The client's headers that affect the meaning of its JSON (`anthropic-beta`), in lower case. */

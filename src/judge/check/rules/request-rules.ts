@@ -17,7 +17,7 @@ export interface AnswerText {
 export interface AnswerChoice {
   readonly texts: readonly AnswerText[];
   readonly calls: readonly { readonly name: unknown; readonly at: Place }[];
-  /** The texts of which each must be JSON, if the request demands JSON. */
+  /** The texts that must be JSON, each by itself, if the request demands JSON. */
   readonly json: readonly string[];
   /** Neither a limit nor a filter ended it. */
   readonly isWhole: boolean;

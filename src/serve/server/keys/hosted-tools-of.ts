@@ -2,7 +2,7 @@ import type { HostedToolExecutors } from "../../../wire/core/hosted-tool.ts";
 import { matchesAlias } from "../model-directory.ts";
 import type { Client } from "./key-ring.ts";
 
-/** What runs hosted tools for a client: others than those of its key are as if they were not configured. `client`: undefined if no key is required. */
+/** Returns the executors that a client's key allows. `client`: undefined if no key is required. */
 export function hostedToolsOf(
   client: Client | undefined,
   executors: HostedToolExecutors | undefined,
