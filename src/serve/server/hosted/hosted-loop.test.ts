@@ -206,6 +206,18 @@ describe("an answer with hosted calls", () => {
   });
 });
 
+// Without the client's API, `extra` looked like a chat client's own members: Codex' client_metadata went to strict chat servers.
+test("the requests of rounds keep the client's API, but no upstream finds its JSON", async () => {
+  const passthrough = { dialect: "responses", body: { client_metadata: {} } };
+  const { requests } = await run([call("c1"), says("So.")], request({ passthrough }));
+  expect(requests.map((round) => round.passthrough)).toEqual([
+    { ...passthrough, dialect: "hosted-tools" },
+    { ...passthrough, dialect: "hosted-tools" },
+  ]);
+  const chat = await run([says("So.")], request({ passthrough: { dialect: "chat", body: {} } }));
+  expect(chat.requests[0]).not.toHaveProperty("passthrough");
+});
+
 describe("limits", () => {
   const many = Array.from({ length: 40 }, (_, index) => call(`c${index}`));
   const outcomes = (events: readonly GenerationEvent[]): string[] =>
