@@ -5,13 +5,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type SearxngDouble, searxngDouble } from "../doubles/searxng.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { standardScripts } from "../fixtures/scripts.ts";
 import { freePort } from "../support/redis-server.ts";
 import { startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
 import { until } from "../support/scripted-engine.ts";
-import { event, finish, startScripted } from "../upstream/scripted-server.ts";
+import { done, event, finish, startScripted } from "../upstream/scripted-server.ts";
 import type { ScriptedServer } from "../upstream/scripted-server.ts";
 import { readExposition } from "./read-metrics.ts";
 
@@ -31,12 +32,22 @@ const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr }, at) => [`${title} ${at + 1}`, expr] as const),
 );
 
+// The call of a web search, which Truewire runs.
+const call = {
+  index: 0,
+  id: "call_1",
+  type: "function",
+  function: { name: "web_search", arguments: '{"query":"notes"}' },
+};
+const searchCall = event({ tool_calls: [call] }) + event({}, "tool_calls") + done;
+
 const clientKey = "tw-key-of-alice-0123456789";
 const metricsKey = "sk-metrics-0123456789";
 
 describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server under load", () => {
   const folder = mkdtempSync(join(tmpdir(), "truewire-prometheus-"));
   let upstream: ScriptedServer;
+  let searxng: SearxngDouble;
   let truewire: RunningTruewire;
   let prometheus: ChildProcess;
   let url: string;
@@ -49,13 +60,19 @@ describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server
       if (body["model"] === "broken" || (body["model"] === "m" && attempt % 3 === 0))
         return void response.writeHead(500).end();
       response.writeHead(200, { "content-type": "text/event-stream" });
+      const { tools, messages } = body as { tools?: unknown; messages: { role: string }[] };
+      if (tools !== undefined && messages.at(-1)?.role === "user") return void response.end(searchCall);
       response.end(event({ content: "Hello" }) + event({ content: " there" }) + finish);
     });
     const loop = { say: ["I should check", " this once more,", " I think. "], afterwards: "repeat" } as const;
     writeProgrammedModel(join(folder, "local.gguf"), { scripts: { ...standardScripts, loop } });
     const hash = createHash("sha256").update(clientKey).digest("hex");
+    searxng = await searxngDouble([
+      { url: "https://truewire.example", title: "Notes", content: "Version 2 is faster." },
+    ]);
     const config = [
       "port: 0",
+      `hostedTools: { webSearch: "${searxng.url}" }`,
       `metricsKey: ${metricsKey}`,
       `keys: [{ name: alice, hash: "sha256:${hash}" }]`,
       "models:",
@@ -95,7 +112,11 @@ describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server
       ["big", { temperature: 0 }],
       ["big", { temperature: 0 }],
     ];
-    load = Promise.all(loads.map(([model, members]) => ask(model, members)));
+    const search = { model: "m", input: "What is new?", tools: [{ type: "web_search" }] };
+    load = Promise.all([
+      ...loads.map(([model, members]) => ask(model, members)),
+      repeat(() => post("responses", search)),
+    ]);
     await until(async () => (await fetch(`${url}/-/ready`).catch(() => undefined))?.ok === true, "Prometheus is ready");
   });
   afterAll(async () => {
@@ -104,21 +125,30 @@ describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server
     prometheus?.kill("SIGKILL");
     await truewire?.stop();
     await upstream?.close();
+    searxng?.close();
     rmSync(folder, { recursive: true, force: true });
   });
 
   /** Asks again and again; every fourth request has a mistake. */
   async function ask(model: string, more: object): Promise<void> {
+    const members = { model, messages: [{ role: "user", content: "#plain" }], ...more };
+    await repeat((at) => post("chat/completions", at % 4 === 3 ? { ...members, n: 0 } : members));
+  }
+
+  async function repeat(once: (at: number) => Promise<void>): Promise<void> {
     for (let at = 0; !over.signal.aborted; at++) {
-      const members = { model, messages: [{ role: "user", content: "#plain" }], ...more };
-      const response = await fetch(`${truewire.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${clientKey}` },
-        body: JSON.stringify(at % 4 === 3 ? { ...members, n: 0 } : members),
-      }).catch(() => undefined);
-      await response?.text();
+      await once(at);
       await new Promise((pause) => setTimeout(pause, 20));
     }
+  }
+
+  async function post(path: string, body: object): Promise<void> {
+    const response = await fetch(`${truewire.url}/v1/${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${clientKey}` },
+      body: JSON.stringify(body),
+    }).catch(() => undefined);
+    await response?.text();
   }
 
   async function api<T>(path: string): Promise<T> {
@@ -189,7 +219,7 @@ describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server
       const [, metric, label] = /^label_values\((\w+), (\w+)\)$/.exec(definition ?? "") ?? [];
       if (metric !== undefined) chosen.push(await api<string[]>(`label/${label ?? ""}/values?match[]=${metric}`));
     }
-    expect(chosen).toEqual([["big", "local", "m"], ["chat"], ["alice"]]);
+    expect(chosen).toEqual([["big", "local", "m"], ["chat", "responses"], ["alice"]]);
   });
 
   test("promtool has nothing to say against them", async ({ skip }) => {
