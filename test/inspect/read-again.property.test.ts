@@ -45,6 +45,7 @@ function scripted({ chunks, perTurn, ending }: Answer): OpenTransport {
     },
     unpacker: () => null,
     request: () => Promise.reject(new Error("not asked")),
+    pass: () => Promise.reject(new Error("not asked")),
     // The answer may be over before its chunks are, as after `[DONE]`: the rest must not arrive during another test.
     destroy() {
       clearImmediate(next);

@@ -1,7 +1,7 @@
 import type { Dispatcher } from "undici";
 import { streamChunks } from "../../wire/apis/sse/stream-chunks.ts";
 import type { UpstreamOptions } from "./options.ts";
-import type { Transport, TransportRequest } from "./transport.ts";
+import type { Transport, TransportAnswer, TransportRequest } from "./transport.ts";
 
 /**
  * Sends requests with `fetch`, for runtimes without sockets (browsers, Workers) or without undici (Bun). Bundlers replace
@@ -21,14 +21,14 @@ export function openTransport(origin: string, { tls }: UpstreamOptions): Transpo
       const controller = new FetchController();
       void deliver(() => send(request, controller.signal), controller, handler);
     },
-    async request(request) {
-      const response = await send(request, request.signal);
-      const body = bytesOf(response);
-      return {
-        statusCode: response.status,
-        headers: Object.fromEntries(response.headers),
-        body: Object.assign(body, { dump: () => body.return(undefined) }),
-      };
+    request: async (request) => answerOf(await send(request, request.signal)),
+    async pass({ path, body, ...request }) {
+      const streamed = body && { body: ReadableStream.from(body), duplex: "half" };
+      const answer = answerOf(
+        await fetch(origin + path, { ...request, redirect: "manual", ...streamed } as RequestInit),
+      );
+      const { "content-encoding": _, "content-length": __, ...headers } = answer.headers;
+      return { ...answer, headers };
     },
     decoder() {
       const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -102,6 +102,15 @@ async function deliver(
     return;
   }
   handler.onResponseEnd?.(controller, {});
+}
+
+function answerOf(response: Response): TransportAnswer {
+  const body = bytesOf(response);
+  return {
+    statusCode: response.status,
+    headers: Object.fromEntries(response.headers),
+    body: Object.assign(body, { dump: () => body.return(undefined) }),
+  };
 }
 
 /** The bytes of a body; none if there is no body. */

@@ -11,6 +11,11 @@ export interface Transport {
   /** Sends a request with a short answer. Rejects when there is no answer. */
   request(request: TransportRequest & { readonly signal: AbortSignal }): Promise<TransportAnswer>;
   /**
+   * Sends a request whose body and answer are streamed, and not changed: an answer stays compressed, except with `fetch`. Sends it once.
+   * Rejects when there is no answer.
+   */
+  pass(request: StreamedRequest): Promise<TransportAnswer>;
+  /**
    * Whether a timer may serve other requests than the one that set it. Workers (the edge runtimes) end a request's timers with the
    * request, so a timer must not be shared there.
    */
@@ -54,6 +59,15 @@ export interface TransportRequest {
   readonly fresh?: boolean;
   /** Called when the request is sent on a connection that has served before: the server may be closing it as idle. */
   readonly onReusedConnection?: () => void;
+}
+
+export interface StreamedRequest {
+  readonly method: string;
+  /** With the query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: AsyncIterable<Uint8Array> | undefined;
+  readonly signal: AbortSignal;
 }
 
 export interface TransportAnswer {

@@ -1,5 +1,5 @@
 import { StringDecoder } from "node:string_decoder";
-import { pipeline } from "node:stream";
+import { pipeline, Readable } from "node:stream";
 import { Pool } from "undici";
 import type { buildConnector, Client, Dispatcher } from "undici";
 import { openTransport as openFetchTransport } from "./fetch-transport.ts";
@@ -63,6 +63,8 @@ export function openTransport(origin: string, options: UpstreamOptions): Transpo
       from.dispatch(options, handler);
     },
     request,
+    pass: ({ method, body = null, ...request }) =>
+      pool.request({ ...request, method: method as Dispatcher.HttpMethod, body: body && Readable.from(body) }),
     decoder: () => new StringDecoder("utf8"),
     unpacker: (encoding, sink) => (isPacked(encoding) ? openUnpacker(encoding, sink) : null),
     destroy: async () => {

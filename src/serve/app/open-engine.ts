@@ -19,6 +19,7 @@ export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEn
       return opened.forwards ?? [];
     },
     aliases,
+    passing: opened.passing,
     ...(model.kind !== "local" && model.loopGuard === "on" && { guardsLoops: true }),
     ...(fallbacks && { fallbacks: { models: fallbacks, reasons: fallbackOn } }),
     ...(wire && { profile: wire === "exact" ? exact : lean }),

@@ -31,4 +31,4 @@ export function observerOf(log: Log, model: string): LogListener {
  *
  * @internal
  */
-export type OpenedEngine = Pick<ServedEngine, "engine" | "forwards">;
+export type OpenedEngine = Pick<ServedEngine, "engine" | "forwards" | "passing">;

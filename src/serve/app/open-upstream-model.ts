@@ -3,12 +3,14 @@ import { findApi, ollamaRoot } from "../../engines/upstream/find-api.ts";
 import { mayComeUp } from "../../engines/upstream/list-models.ts";
 import { shownUrl } from "../../engines/upstream/targets.ts";
 import { UnnamedApiEngine } from "../../engines/upstream/unnamed-api.ts";
+import { openPathPassing } from "../../engines/upstream/pass-paths.ts";
 import { openUpstreamEngine } from "../../engines/upstream/upstream-engine.ts";
 import type { OpenTransport } from "../../engines/upstream/transport.ts";
 import type { SourceApi } from "../../wire/apis/source-port.ts";
 import type { Engine } from "../../wire/core/engine.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 import type { UpstreamOptions } from "../../engines/upstream/options.ts";
+import { routeOf } from "../server/routes.ts";
 import { formatOf } from "./format-of.ts";
 import { LateEngine } from "./late-engine.ts";
 import { observerOf } from "./open-options.ts";
@@ -53,6 +55,22 @@ export async function openUpstreamModel(
     sourceId: options.sourceId,
   };
   const { openTransport } = await options.runtime.transport();
+  const opened = await openPatiently(settings, openTransport, options);
+  const { passPaths } = model;
+  if (!passPaths) return opened;
+  const own = passPaths.find((path) => routeOf(path));
+  if (own !== undefined)
+    throw new Error(`${name}: passPaths has ${own}, which Truewire answers itself. Remove it from the list.`);
+  const apiOf = (): SourceApi => settings.api ?? ((opened.forwards?.[0] ?? "chat") as SourceApi);
+  return Object.assign(opened, { passing: openPathPassing(passPaths, settings, openTransport, apiOf) });
+}
+
+async function openPatiently(
+  settings: UpstreamOptions,
+  openTransport: OpenTransport,
+  options: PoolOptions,
+): Promise<OpenedEngine> {
+  const { name } = settings;
   const open = async (): Promise<OpenedEngine> => openNow(settings, openTransport);
   const { upstreamPatienceMs: patienceMs } = options;
   let first: Promise<OpenedEngine> | undefined = open();

@@ -449,6 +449,8 @@ export interface UpstreamModel extends AnswerOptions {
   readonly tls?: UpstreamTls;
   /** The largest event of a stream, and the largest answer that is not streamed; default 16MiB. */
   readonly answerLimit?: Size;
+  /** Paths that Truewire does not have, to be passed on unchanged, such as `/images/*`; `*` matches any text. Default: none. */
+  readonly passPaths?: readonly string[];
   /** Members that it adds to OpenAI's (citations), to be passed on: all, or those named. Default: none. */
   readonly passExtra?: boolean | readonly string[];
 }

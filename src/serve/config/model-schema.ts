@@ -436,6 +436,12 @@ const local = settings(
   "a mapping such as { kind: local, path: model.gguf }",
 ).describe("A GGUF file, run by llama.cpp");
 
+const passedPaths = "a list of paths below /v1, such as [/images/*, /audio/speech]";
+const passedPath = z
+  .string({ error: expected(passedPaths) })
+  .regex(/^\/[^?#\s]+$/, { error: expected("a path such as /images/*") })
+  .transform((path) => path.replace(/^\/v1(?=\/)/, ""));
+
 const upstream = settings(
   {
     kind: z.literal("upstream"),
@@ -532,6 +538,11 @@ const upstream = settings(
     answerLimit: bytes
       .optional()
       .describe("The largest event, and the largest answer that is not streamed (default 16MiB)"),
+    passPaths: listShape(passedPath, passedPaths)
+      .optional()
+      .describe(
+        "Paths that Truewire does not have, to be passed on unchanged, such as /images/*; * matches any text (default: none)",
+      ),
     passExtra: z
       .union([z.boolean(), listShape(member, "a list of members")], {
         error: expected("true, false or a list of members such as [citations]"),

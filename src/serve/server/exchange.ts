@@ -34,6 +34,8 @@ export interface HttpExchange extends AnswerSink {
    * the budget of `lease` is used up.
    */
   readBody(limit: number, lease: BodyLease): Promise<Uint8Array>;
+  /** The bytes of both bodies, for a path that is passed on; absent if the exchange is a message of a connection. */
+  readonly bytes?: ExchangeBytes;
   /** Present if the body is a message of a connection: converts it to a request body. Throws `FailureError`. */
   readMessage?(body: unknown): unknown;
   /** Called with the writer of a streamed answer, before anything is written (`SocketRequest.answering`). Throws `FailureError`. */
@@ -42,6 +44,16 @@ export interface HttpExchange extends AnswerSink {
   readonly connectionStore?: Store;
   /** Whether the connection comes from this machine; absent if that is not known. */
   readonly isFromLoopback?: boolean;
+}
+
+/** The bodies of an exchange as they arrive, and as they are. */
+export interface ExchangeBytes {
+  /** The query as received, with its `?`; "" for a request without one. */
+  readonly search: string;
+  /** The request's body; undefined if it has none. The iteration throws 413 beyond `limit` bytes, and `ClientGone` if the client leaves. */
+  read(limit: number): AsyncIterable<Uint8Array> | undefined;
+  /** Sends a chunk of the answer that `open` began; the same promise as of `write`. */
+  write(bytes: Uint8Array): Promise<void> | undefined;
 }
 
 /** What an answer is written to. */

@@ -1,8 +1,9 @@
 import { bodyAlreadyRead, bodyTooLarge } from "../../wire/apis/failures.ts";
+import { streamChunks } from "../../wire/apis/sse/stream-chunks.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { Departure, ClientGone, withoutBase } from "./exchange.ts";
 import { readAll } from "./body-budget.ts";
-import type { HttpExchange, HeaderFields } from "./exchange.ts";
+import type { ExchangeBytes, HttpExchange, HeaderFields } from "./exchange.ts";
 
 /** An exchange over the web's Request and Response: Hono, Next.js, Bun, Deno, Workers. */
 export class FetchExchange implements HttpExchange {
@@ -63,13 +64,33 @@ export class FetchExchange implements HttpExchange {
     return readAll(body, limit, lease, (cause) => new ClientGone({ cause }));
   }
 
+  get bytes(): ExchangeBytes {
+    return {
+      search: new URL(this.#request.url).search,
+      read: (limit) => this.#stream(limit),
+      write: (bytes) => this.#enqueue(bytes),
+    };
+  }
+
+  #stream(limit: number): AsyncIterable<Uint8Array> | undefined {
+    const declared = Number(this.header("content-length") ?? Number.NaN);
+    if (declared > limit) throw bodyTooLarge(limit);
+    const { body, bodyUsed } = this.#request;
+    if (bodyUsed || (!body && declared > 0)) throw bodyAlreadyRead();
+    return body ? limited(body, limit) : undefined;
+  }
+
   send(status: number, headers: HeaderFields, body: string): void {
-    // These statuses have no body, and Response refuses even an empty one.
-    const text = status === 204 || status === 304 || this.method === "HEAD" ? null : body;
-    this.#respond(new Response(text, { status, headers }));
+    this.#respond(new Response(this.#hasNoBody(status) ? null : body, { status, headers }));
+  }
+
+  /** Response refuses even an empty body where a status has none. */
+  #hasNoBody(status: number): boolean {
+    return status === 204 || status === 205 || status === 304 || this.method === "HEAD";
   }
 
   open(status: number, headers: HeaderFields): void {
+    if (this.#hasNoBody(status)) return this.send(status, headers, "");
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
         this.#body = controller;
@@ -81,9 +102,13 @@ export class FetchExchange implements HttpExchange {
   }
 
   write(text: string): Promise<void> | undefined {
+    return this.#enqueue(this.#encoder.encode(text));
+  }
+
+  #enqueue(bytes: Uint8Array): Promise<void> | undefined {
     const body = this.#body;
     if (!body || this.departure.happened) return undefined;
-    body.enqueue(this.#encoder.encode(text));
+    body.enqueue(bytes);
     if ((body.desiredSize ?? 0) > 0) return undefined;
     return new Promise((resolve) => {
       this.#wake = resolve;
@@ -120,6 +145,15 @@ export class FetchExchange implements HttpExchange {
   #wakeUp(): void {
     this.#wake?.();
     this.#wake = undefined;
+  }
+}
+
+async function* limited(body: ReadableStream<Uint8Array>, limit: number): AsyncGenerator<Uint8Array> {
+  let size = 0;
+  for await (const chunk of streamChunks(body)) {
+    size += chunk.length;
+    if (size > limit) throw bodyTooLarge(limit);
+    yield chunk;
   }
 }
 

@@ -10,6 +10,7 @@ import type { HttpExchange } from "./exchange.ts";
 import { modelNotServed, modelsOf } from "./model-directory.ts";
 import type { ModelView, ServedModel } from "./model-directory.ts";
 import { WatchedRequest } from "./inspect/watched-request.ts";
+import { passedRoute } from "./pass-path.ts";
 import { preflightHeaders } from "./origins.ts";
 import { readFormBody } from "./read-form.ts";
 import { readJsonBody } from "./read-json.ts";
@@ -97,10 +98,10 @@ export async function admit(exchange: HttpExchange, service: Service): Promise<b
   }
 }
 
-function findRoute(found: Found): void {
+function findRoute(found: Found, { directory }: Service): void {
   const { reply } = found;
   const { exchange } = reply;
-  const known = routeOf(exchange.path);
+  const known = routeOf(exchange.path) ?? passedRoute(exchange.path, directory);
   reply.conventions = conventionsOf(exchange, known?.route);
   if (known) Object.assign(found, known);
 }
@@ -126,15 +127,16 @@ function chooseProfile({ reply }: Found): void {
 }
 
 /** Throws `FailureError` 404. */
-function requireRoute(found: Found): void {
-  routeIn(found);
+function requireRoute(found: Found, service: Service): void {
+  routeIn(found, service);
 }
 
-function routeIn({ route, reply }: Found): ServerRoute {
+function routeIn({ route, reply }: Found, { directory }: Service): ServerRoute {
   if (route) return route;
   const { exchange, profile } = reply;
   const { method, path } = exchange;
-  throw profile.judgesAsVendor ? unknownUrl(method, path) : unknownPath(method, path, knownPaths());
+  const isOfUpstream = directory.engines.some(({ kind }) => kind === "upstream");
+  throw profile.judgesAsVendor ? unknownUrl(method, path) : unknownPath(method, path, knownPaths(), isOfUpstream);
 }
 
 /** Finds the endpoint of the method. Answers OPTIONS; throws `FailureError` 404, 405 or 426. */
@@ -142,7 +144,7 @@ function findEndpoint(found: Found, service: Service): void {
   const { reply } = found;
   const { exchange, record } = reply;
   const { method, path } = exchange;
-  const route = routeIn(found);
+  const route = routeIn(found, service);
   if (route.api && method === "POST") {
     record.asked.api = route.api;
     record.watchers.trace = service.watchers.tracing?.begin({
@@ -168,7 +170,7 @@ function methodsOf({ methods }: ServerRoute): string[] {
 function authenticate(found: Found, service: Service): Promise<void> | void {
   const { reply } = found;
   const { keys, admin } = service.settings;
-  const { open, admin: isAdmin, requireEnabled } = routeIn(found);
+  const { open, admin: isAdmin, requireEnabled } = routeIn(found, service);
   requireEnabled?.(service);
   if (isAdmin === true) return admin.check(reply.key, reply.exchange);
   if (keys.required) return findClient(reply, keys, open === true);
@@ -182,8 +184,9 @@ async function findClient(reply: Reply, keys: Service["settings"]["keys"], isOpe
 }
 
 /** Throws `FailureError` 503 while the models are loaded, and when the server stops. */
-function requireReady(found: Found, { state }: Service): void {
-  if (state === "ready" || routeIn(found).open === true) return;
+function requireReady(found: Found, service: Service): void {
+  const { state } = service;
+  if (state === "ready" || routeIn(found, service).open === true) return;
   throw new FailureError({
     message: state === "loading" ? "The models are still being loaded." : "The server is stopping.",
     status: 503,

@@ -3,6 +3,7 @@ import type { Profile } from "../../wire/apis/profile.ts";
 import { modelNotFound } from "../../wire/apis/failures.ts";
 import type { Engine, ModelInfo } from "../../wire/core/engine.ts";
 import { type FallbackReason, FailureError } from "../../wire/core/failure.ts";
+import type { PathPassing } from "../../wire/core/path-passing.ts";
 import type { Client } from "./keys/key-ring.ts";
 
 /** An engine of the server, and the form of its answers. */
@@ -21,6 +22,8 @@ export interface ServedEngine {
   /** The APIs whose requests are forwarded to another server, which may support parameters that are refused here. Default: none. */
   readonly forwards?: readonly string[];
   readonly fallbacks?: Fallbacks;
+  /** The paths of an upstream that are passed on. */
+  readonly passing?: PathPassing | undefined;
   /** The server ends answers that repeat themselves (`LoopGuard`). Local models do it themselves. */
   readonly guardsLoops?: boolean;
 }

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { bodyAlreadyRead, bodyTooLarge } from "../../wire/apis/failures.ts";
+import { FailureError } from "../../wire/core/failure.ts";
 import { bodyTooSlow, joined } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { Departure, ClientGone, withoutBase } from "./exchange.ts";
-import type { HttpExchange, HeaderFields } from "./exchange.ts";
+import type { ExchangeBytes, HttpExchange, HeaderFields } from "./exchange.ts";
 import { isLoopback } from "./origins.ts";
 import { inTurns } from "./turns.ts";
 
@@ -176,6 +177,45 @@ export class NodeExchange implements HttpExchange {
     });
   }
 
+  get bytes(): ExchangeBytes {
+    const { url = "" } = this.#request;
+    const query = url.indexOf("?");
+    return {
+      search: query === -1 ? "" : url.slice(query),
+      read: (limit) => this.#stream(limit),
+      write: (bytes) => this.write(bytes),
+    };
+  }
+
+  #stream(limit: number): AsyncIterable<Uint8Array> | undefined {
+    const request = this.#request;
+    if (this.#received) return once(this.#received);
+    if (request.readableDidRead) throw bodyAlreadyRead();
+    const declared = declaredLength(request);
+    if (declared > limit) throw this.#refused(limit);
+    return declared === 0 ? undefined : this.#chunks(limit);
+  }
+
+  async *#chunks(limit: number): AsyncGenerator<Uint8Array> {
+    let size = 0;
+    try {
+      for await (const chunk of this.#request.iterator({ destroyOnReturn: false })) {
+        size += (chunk as Uint8Array).length;
+        if (size > limit) throw this.#refused(limit);
+        yield chunk as Uint8Array;
+      }
+    } catch (error) {
+      throw error instanceof FailureError ? error : new ClientGone({ cause: error });
+    } finally {
+      this.#unread = !this.#request.readableEnded;
+    }
+  }
+
+  #refused(limit: number): FailureError {
+    this.#unread = true;
+    return bodyTooLarge(limit);
+  }
+
   send(status: number, headers: HeaderFields, body: string): void {
     if (this.departure.happened) return;
     const response = this.#response;
@@ -224,9 +264,9 @@ export class NodeExchange implements HttpExchange {
     process.nextTick(uncork, socket);
   }
 
-  write(text: string): Promise<void> | undefined {
+  write(text: string | Uint8Array): Promise<void> | undefined {
     const response = this.#response;
-    if (this.departure.happened || response.destroyed || text === "" || this.#write(text)) return undefined;
+    if (this.departure.happened || response.destroyed || text.length === 0 || this.#write(text)) return undefined;
     return new Promise((resolve) => {
       const go = (): void => {
         response.off("drain", go);
@@ -239,9 +279,14 @@ export class NodeExchange implements HttpExchange {
   }
 
   /** Returns false when the reader is slow. */
-  #write(text: string): boolean {
+  #write(text: string | Uint8Array): boolean {
     const response = this.#response;
     if (!this.#isFramed) return response.write(text);
+    if (typeof text !== "string") {
+      response.write(`${text.length.toString(16)}\r\n`, "latin1");
+      response.write(text);
+      return response.write("\r\n", "latin1");
+    }
     const size = Buffer.byteLength(text);
     const encoding = encodingOf(text, size);
     if (text.length <= maxJoined) return response.write(`${size.toString(16)}\r\n${text}\r\n`, encoding);
@@ -274,6 +319,10 @@ export class NodeExchange implements HttpExchange {
     unread.set(this, performance.now());
     if (unread.size === 1) checkLater();
   }
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
 }
 
 const nothing = new Uint8Array();

@@ -19,7 +19,7 @@ import type { ObservedApi } from "./request-facts.ts";
 import type { RequestRecord } from "./request-record.ts";
 import type { Service, ServiceSettings } from "./service.ts";
 
-export type Method = "GET" | "POST" | "DELETE";
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** One path of the server. */
 export interface ServerRoute {
@@ -165,13 +165,13 @@ export class Reply {
     this.sink.send(status, fields, body);
   }
 
-  /** Sends status 200 and the headers of a streamed answer. */
-  open(headers: HeaderFields): void {
+  /** Sends the status and the headers of a streamed answer. */
+  open(headers: HeaderFields, status = 200): void {
     const fields = { ...headers };
-    this.#addHead(fields, 200);
+    this.#addHead(fields, status);
     Object.assign(fields, bothWarnings(headers, this.headers));
     this.record.watchers.inspection?.responseHeaders(fields);
-    this.sink.open(200, fields);
+    this.sink.open(status, fields);
   }
 
   /** Sends a part of a streamed answer. Returns a promise if the reader is slow, as `Exchange.write`. */

@@ -38,6 +38,8 @@ export interface AskedFacts {
   /** The name of the client's key; never the key. */
   keyName?: string | undefined;
   stream?: boolean;
+  /** The upstream to which the path is passed on. */
+  passedTo?: string;
 }
 
 /** How the answer was sent. What sends it writes it: `Reply`, and what the answer is written to. */
@@ -49,6 +51,8 @@ export interface SentFacts {
   detached?: boolean;
   /** The connection was closed because the reader was too slow. */
   cut?: boolean;
+  /** The source broke the answer off, and the client's connection was closed. */
+  isBroken?: boolean;
   /** How often the stream lost its last client, and how often a client resumed it (`makeResumable`). */
   lost: number;
   resumes: number;

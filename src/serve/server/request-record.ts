@@ -43,6 +43,7 @@ export class RequestRecord {
 
   /** How the request ended. */
   outcome(clientGone: boolean): RequestOutcome {
+    if (this.sent.isBroken === true) return "failed";
     if (clientGone) return "cancelled";
     const { end } = this.answer;
     if (end && "failure" in end) return end.failure.status < 500 ? "refused" : "failed";
@@ -78,6 +79,7 @@ export class RequestRecord {
     if (asked.api) fields["api"] = asked.api.name;
     if (asked.keyName !== undefined) fields["key"] = asked.keyName;
     if (asked.model !== undefined) fields["model"] = asked.model;
+    if (asked.passedTo !== undefined) fields["passedTo"] = asked.passedTo;
     if (asked.stream !== undefined) fields["stream"] = asked.stream;
     if (sent.status !== undefined) fields["status"] = sent.status;
     fields["ms"] = Math.round(performance.now() - asked.receivedAt);

@@ -114,9 +114,9 @@ const shownPaths: ReadonlySet<string> = new Set([
 
 /**
  * 404 for an unknown path in this server's own words. `paths`: the available ones, such as `POST /v1/chat/completions`. The message has the
- * one that was most likely meant, or else the most common ones.
+ * one that was most likely meant, or else the most common ones. `mayPass`: an upstream may have the path.
  */
-export function unknownPath(method: string, path: string, paths: readonly string[]): FailureError {
+export function unknownPath(method: string, path: string, paths: readonly string[], mayPass = false): FailureError {
   const plain = path.slice(0, 200).replace(/^(?:\/+v1(?=\/))*\/*/, "/");
   const meant = nearest(`${method} /v1${plain}`, paths) ?? nearest(`${method} ${plain}`, paths);
   const shown = paths.filter((one) => shownPaths.has(one));
@@ -125,7 +125,10 @@ export function unknownPath(method: string, path: string, paths: readonly string
     meant === undefined
       ? `This server has: ${shown.join(", ")}${more > 0 ? `, and ${more} more` : ""}.`
       : `Did you mean ${meant}?`;
-  return notFound(`There is no ${method} ${path.slice(0, 200)} here. ${hint}`, null, null);
+  const passing = mayPass
+    ? ` To pass this path on to an upstream that has it, add it to the upstream's passPaths: [${plain}].`
+    : "";
+  return notFound(`There is no ${method} ${path.slice(0, 200)} here. ${hint}${passing}`, null, null);
 }
 
 /** 405 for a path that exists, with another method. `allowed`: the methods for the `allow` header. */
