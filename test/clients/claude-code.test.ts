@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,11 +7,9 @@ import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import type { Message } from "../../src/wire/core/message.ts";
 import type { GenerationRequest } from "../../src/wire/core/request.ts";
-import { claudeCode } from "../support/claude-code.ts";
+import { claudeCode, runClaudeCode } from "../support/claude-code.ts";
+import type { ClaudeCodeRun } from "../support/claude-code.ts";
 import { ScriptedEngine } from "../support/scripted-engine.ts";
-import { waitMs } from "../support/hang.ts";
-import { searxngDouble } from "../doubles/searxng.ts";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
 
 const claude = claudeCode() ?? "";
 
@@ -26,7 +23,7 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
   beforeEach(() => {
     environment = {};
     folder = mkdtempSync(join(tmpdir(), "truewire-claude-"));
-    for (const name of ["home", "work"]) mkdirSync(join(folder, name));
+    mkdirSync(join(folder, "work"));
     writeFileSync(join(folder, "work", "sum.js"), "console.log(1 - 2);\n");
   });
   afterEach(async () => {
@@ -34,43 +31,20 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function serve(
-    respond: (request: GenerationRequest) => readonly GenerationEvent[],
-    more: TruewireConfig = {},
-  ): Promise<ScriptedEngine> {
+  async function serve(respond: (request: GenerationRequest) => readonly GenerationEvent[]): Promise<ScriptedEngine> {
     const engine = new ScriptedEngine((request) => [respond(request)], "local");
     server = await createServer({
       port: 0,
       logLevel: "silent",
       models: [{ kind: "engine", engine, aliases: ["claude-*"] }],
-      ...more,
     });
     return engine;
   }
 
-  function run(prompt: string, ...options: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-    const child = spawn(
-      claude,
-      ["-p", prompt, "--output-format", "json", "--allowedTools", "Read,Edit,Bash", ...options],
-      {
-        cwd: join(folder, "work"),
-        env: {
-          HOME: join(folder, "home"),
-          PATH: process.env["PATH"] ?? "",
-          ANTHROPIC_BASE_URL: server?.url ?? "",
-          ANTHROPIC_API_KEY: "sk-ant-test",
-          CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
-          DISABLE_AUTOUPDATER: "1",
-          ...environment,
-        },
-        stdio: ["ignore", "pipe", "pipe"],
-        timeout: waitMs,
-      },
-    );
-    let [stdout, stderr] = ["", ""];
-    child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
-    child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
-    return new Promise((resolve) => child.on("close", (code) => resolve({ code, stdout, stderr })));
+  function run(prompt: string, ...options: string[]): Promise<ClaudeCodeRun> {
+    const place = { folder, url: server?.url ?? "", environment };
+    const always = ["--output-format", "json", "--allowedTools", "Read,Edit,Bash"];
+    return runClaudeCode(claude, place, prompt, ...always, ...options);
   }
 
   test("reads, edits, runs a command, sees one fail, and ends", async () => {
@@ -144,58 +118,6 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
       null,
       { cache_miss_reason: { type: "model_changed", cache_missed_input_tokens: expect.any(Number) } },
     ]);
-  });
-
-  // Its WebSearch is a request of its own with Anthropic's tool; it reported "Did 0 searches", and cited what the model had invented.
-  test("searches the web by what the server is configured with, and gets the results", async () => {
-    const page = { url: "https://truewire.example/notes", title: "Release notes", content: "Version 2 is faster." };
-    const searxng = await searxngDouble([page]);
-    try {
-      await serve(
-        (request) => {
-          const names = new Set((request.tools ?? []).map(({ name }) => name));
-          const results = JSON.stringify(messagesOf(request).filter(({ role }) => role === "tool"));
-          if (names.has("web_search"))
-            return said(
-              results === "[]"
-                ? { tool: "web_search", input: { query: "truewire release notes" } }
-                : `See [the notes](${page.url}).`,
-            );
-          if (!names.has("WebSearch")) return said("Done.");
-          return said(
-            results === "[]"
-              ? { tool: "WebSearch", input: { query: "truewire release notes" } }
-              : `They say: ${/Version 2 is faster|Release notes/.exec(results)?.[0] ?? "nothing"}.`,
-          );
-        },
-        { hostedTools: { webSearch: searxng.url } },
-      );
-      const { code, stdout } = await run(
-        "What do the release notes say?",
-        "--tools",
-        "WebSearch",
-        "--allowedTools",
-        "WebSearch",
-        "--output-format",
-        "stream-json",
-        "--verbose",
-      );
-      expect(code).toBe(0);
-      expect(searxng.searches.map((search) => search.get("q"))).toEqual(["truewire release notes"]);
-      const lines = stdout.split("\n").filter((line) => line.startsWith("{"));
-      const told = lines.map((line) => JSON.parse(line) as { type: string; tool_use_result?: object; result?: string });
-      // What its interface says as "Did 1 search" is made of this.
-      expect(told.find(({ tool_use_result: result }) => result)?.tool_use_result).toMatchObject({
-        query: "truewire release notes",
-        searchCount: 1,
-        results: expect.arrayContaining([
-          expect.objectContaining({ content: [{ title: page.title, url: page.url }] }),
-        ]) as unknown,
-      });
-      expect(told.at(-1)).toMatchObject({ type: "result", result: "They say: Release notes." });
-    } finally {
-      searxng.close();
-    }
   });
 
   test("an error that follows a call keeps it from being run", async () => {

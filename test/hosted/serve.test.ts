@@ -1,9 +1,13 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { listOf, objectOf, startChat } from "../doubles/chat-server.ts";
 import { type SearxngDouble, searxngDouble } from "../doubles/searxng.ts";
 import { type RunningTruewire, startTruewire } from "../support/serve.ts";
 
@@ -169,6 +173,47 @@ describe("the configuration of hosted tools", () => {
       expect((await ask(truewire, 'code_interpreter {"code":"1+2"}', code)).output_text).toContain("3");
     } finally {
       await truewire.stop();
+    }
+  });
+
+  test("a page of this machine is fetched if privateHosts names it, over a chat server", async () => {
+    const pages = createServer((_, response) => {
+      response.setHeader("content-type", "text/html");
+      response.end("<html><title>Notes</title><h1>Notes</h1><p>Version 2 is faster.</p></html>");
+    }).listen(0, "127.0.0.1");
+    await once(pages, "listening");
+    const url = `http://127.0.0.1:${(pages.address() as AddressInfo).port}/notes`;
+    const chat = await startChat({}, ({ messages, tools }) => {
+      const results = listOf(messages).filter(({ role }) => role === "tool");
+      if (results.length > 0) return `The page says: ${JSON.stringify(results)}`;
+      return { calls: [{ name: String(objectOf(listOf(tools)[0]?.["function"])["name"]), input: { url } }] };
+    });
+    const models = [{ kind: "upstream", name: "chat", url: chat.url }];
+    const truewire = await serve({ webFetch: { privateHosts: ["127.0.0.1"] } }, { models });
+    try {
+      const client = new Anthropic({ baseURL: truewire.url, apiKey: "none", maxRetries: 0 });
+      const message = await client.beta.messages
+        .stream({
+          model: "m",
+          max_tokens: 1000,
+          betas: ["web-fetch-2025-09-10"],
+          messages: [{ role: "user", content: `What is new? ${url}` }],
+          tools: [{ type: "web_fetch_20250910", name: "web_fetch" }],
+        })
+        .finalMessage();
+      expect(message.content).toMatchObject([
+        { type: "server_tool_use", name: "web_fetch", input: { url } },
+        {
+          type: "web_fetch_tool_result",
+          content: { type: "web_fetch_result", url, content: { title: "Notes", source: { type: "text" } } },
+        },
+        { type: "text", text: expect.stringContaining("Version 2 is faster.") as string },
+      ]);
+      expect(message.usage.server_tool_use).toMatchObject({ web_fetch_requests: 1 });
+    } finally {
+      await truewire.stop();
+      await chat.close();
+      pages.close();
     }
   });
 
