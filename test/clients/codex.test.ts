@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import { searxngDouble } from "../doubles/searxng.ts";
 import { codexLauncher, startCodex } from "../support/codex.ts";
 import type { Codex } from "../support/codex.ts";
 import { serveTurns } from "../support/serve-turns.ts";
@@ -150,6 +151,38 @@ describe.skipIf(launcher === undefined)("Codex", () => {
       tools: [{ name: "mcp__trains__next_train", description: "When the next train leaves" }],
     });
   });
+
+  // Codex asks OpenAI for its searches. Other servers left the tool out, and the model had none.
+  test.each([[""], ["supports_websockets = true"]])(
+    "a web search that the server runs, and a function (%s)",
+    async (config) => {
+      const page = { url: "https://truewire.example/notes", title: "Release notes", content: "Version 2 is faster." };
+      const searxng = await searxngDouble([page]);
+      open.push({ close: async () => searxng.close() });
+      const { server, codex } = await start(
+        [
+          [thought("I search."), { type: "tool-call", name: "web_search", arguments: { query: "truewire notes" } }],
+          [run("echo ran")],
+          [`See [the notes](${page.url}).`],
+          ["You are welcome."],
+        ],
+        { args: ["--web-search", searxng.url], config },
+      );
+      const { code, items, stderr } = await codex.exec("What is new?", "-c", 'web_search="live"');
+      expect(code, stderr).toBe(0);
+      expect(items).toMatchObject([
+        { type: "reasoning", text: "I search." },
+        { type: "web_search", query: "truewire notes", action: { type: "search", query: "truewire notes" } },
+        { type: "command_execution", aggregated_output: "ran\n" },
+        { type: "agent_message", text: `See [the notes](${page.url}).` },
+      ]);
+      expect(searxng.searches.map((search) => search.get("q"))).toEqual(["truewire notes"]);
+      expect(JSON.stringify(server.asked()[1]?.messages.at(-1))).toContain(page.content);
+      // The next turn sends the items of the search back.
+      const { items: next } = await codex.exec("resume", "--last", "Thanks", "-c", 'web_search="live"');
+      expect(next).toMatchObject([{ type: "agent_message", text: "You are welcome." }]);
+    },
+  );
 
   test("by WebSocket", async () => {
     const { server, codex } = await start(

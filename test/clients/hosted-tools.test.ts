@@ -1,9 +1,14 @@
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
 import Anthropic from "@anthropic-ai/sdk";
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
-import { generateText } from "ai";
+import { ChatAnthropic } from "@langchain/anthropic";
+import { HumanMessage } from "@langchain/core/messages";
+import type { AIMessageChunk } from "@langchain/core/messages";
+import { ChatOpenAI } from "@langchain/openai";
+import { generateText, streamText } from "ai";
 import type { ToolSet } from "ai";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -13,7 +18,7 @@ import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
 
-/* Official SDKs and the AI SDK with hosted tools, over a source that knows functions only. */
+/* Official SDKs, the AI SDK and LangChain with hosted tools, over a source that knows functions only. */
 
 const page = { url: "https://a.example/rain", title: "Rain", text: "It rains in Berlin.", age: "1 day ago" };
 const said = "It [rains](https://a.example/rain) there.";
@@ -51,7 +56,13 @@ beforeAll(async () => {
     logLevel: "silent",
     hostedTools: {
       webSearch: { program: () => Promise.resolve([page]) },
-      programs: { code_interpreter: { program: () => Promise.resolve({ stdout: "2\n", stderr: "", returnCode: 0 }) } },
+      mcp: { notes: fileURLToPath(new URL("../../examples/mcp-notes.js", import.meta.url)) },
+      programs: {
+        code_interpreter: { program: () => Promise.resolve({ stdout: "2\n", stderr: "", returnCode: 0 }) },
+        file_search: {
+          program: () => Promise.resolve([{ fileId: "f", filename: "a.md", score: 1, text: "the tide is high" }]),
+        },
+      },
     },
     ...serving(engine),
   });
@@ -127,6 +138,32 @@ describe("OpenAI's SDK", () => {
     expect(result?.content).toContain("It rains in Berlin.");
   });
 
+  // A search that came back without a stored response was left out: the model did not know any more what it had read.
+  test("sends a search back that nothing has stored, and the model reads its results again", async () => {
+    const client = clientOf();
+    const unstored = { ...asked, store: false, include: ["reasoning.encrypted_content" as const] };
+    const streamed = client.responses.stream(unstored).finalResponse();
+    for (const { output } of [await client.responses.create(unstored), await streamed]) {
+      expect(output).toMatchObject([
+        { type: "web_search_call" },
+        { type: "reasoning", summary: [] },
+        { type: "message" },
+      ]);
+      // Some clients leave out what Codex returns: the ids of items.
+      for (const items of [output, output.map((item) => ({ ...item, id: undefined }))]) {
+        const input = [
+          ...(items as OpenAI.Responses.ResponseInputItem[]),
+          { role: "user" as const, content: "Thanks" },
+        ];
+        await client.responses.create({ model: "scripted", input, store: false });
+        const { prompt } = engine.requests.at(-1) ?? {};
+        const messages = prompt?.kind === "chat" ? prompt.messages : [];
+        expect(messages.map(({ role }) => role)).toEqual(["assistant", "tool", "assistant", "user"]);
+        expect(messages[1]?.content).toContain("It rains in Berlin.");
+      }
+    }
+  });
+
   test("reads code and its output, in the background, too", async () => {
     const client = clientOf();
     const tools = [{ type: "code_interpreter" as const, container: { type: "auto" as const } }];
@@ -159,10 +196,16 @@ describe("OpenAI's SDK", () => {
 
   test("a tool that nothing runs cannot be forced, and its call fails", async () => {
     const tools = [{ type: "file_search" as const, vector_store_ids: ["vs_1"] }];
-    const forced = clientOf().responses.create({ ...asked, tools, tool_choice: { type: "file_search" } });
-    await expect(forced).rejects.toMatchObject({ status: 400, param: "tool_choice" });
-    const { output } = await clientOf().responses.create({ ...asked, tools });
-    expect(output[0]).toMatchObject({ type: "file_search_call", status: "failed" });
+    const without = await createServer({ port: 0, logLevel: "silent", ...serving(engine) });
+    try {
+      const client = new OpenAI({ baseURL: `${without.url}/v1`, apiKey: "none", maxRetries: 0 });
+      const forced = client.responses.create({ ...asked, tools, tool_choice: { type: "file_search" } });
+      await expect(forced).rejects.toMatchObject({ status: 400, param: "tool_choice" });
+      const { output } = await client.responses.create({ ...asked, tools });
+      expect(output[0]).toMatchObject({ type: "file_search_call", status: "failed" });
+    } finally {
+      await without.close(0);
+    }
   });
 });
 
@@ -242,6 +285,60 @@ describe("the AI SDK", () => {
     for (const { text, sources } of [overResponses, overMessages]) {
       expect(text).toBe(said);
       expect(sources).toContainEqual(expect.objectContaining({ sourceType: "url", url: page.url }));
+    }
+  });
+
+  test.each([false, true])("has the results of code, files and MCP servers, streamed: %s", async (streams) => {
+    const openai = createOpenAI({ baseURL: `${server.url}/v1`, apiKey: "none" });
+    const tools = {
+      code_interpreter: openai.tools.codeInterpreter({}),
+      file_search: openai.tools.fileSearch({ vectorStoreIds: ["vs_1"] }),
+      mcp: openai.tools.mcp({ serverLabel: "notes", serverUrl: "mcp:notes" }),
+    };
+    for (const [name, tool] of Object.entries(tools)) {
+      const asked = {
+        model: openai.responses("scripted"),
+        prompt: "Go",
+        tools: { [name]: tool } as unknown as ToolSet,
+        providerOptions: { openai: { include: ["file_search_call.results"] } },
+      };
+      const streamed = streams ? streamText(asked) : undefined;
+      await streamed?.consumeStream();
+      const { text, toolResults } = streamed
+        ? { text: await streamed.text, toolResults: await streamed.toolResults }
+        : await generateText(asked);
+      expect(text).toBe(said);
+      expect(toolResults.map(({ output }) => JSON.stringify(output)).join()).toContain(
+        { code_interpreter: "2\\n", file_search: "the tide is high", mcp: "tides.md" }[name],
+      );
+    }
+  });
+});
+
+describe("LangChain", () => {
+  const models = {
+    ChatOpenAI: () =>
+      new ChatOpenAI({
+        model: "scripted",
+        apiKey: "none",
+        useResponsesApi: true,
+        configuration: { baseURL: `${server.url}/v1` },
+      }).bindTools([{ type: "web_search" }]),
+    ChatAnthropic: () =>
+      new ChatAnthropic({ model: "scripted", apiKey: "none", anthropicApiUrl: server.url }).bindTools([
+        { type: "web_search_20250305", name: "web_search", max_uses: 3 },
+      ]),
+  };
+
+  test.each(Object.entries(models))("%s has a search and its citation, and sends it back", async (_, modelOf) => {
+    const model = modelOf();
+    const question = new HumanMessage("Weather?");
+    let streamed: AIMessageChunk | undefined;
+    for await (const chunk of await model.stream([question])) streamed = streamed?.concat(chunk) ?? chunk;
+    for (const answer of [await model.invoke([question]), streamed ?? expect.fail("nothing was streamed")]) {
+      expect(answer.text).toBe(said);
+      expect(JSON.stringify(answer)).toContain(`"url":"${page.url}"`);
+      expect((await model.invoke([question, answer, new HumanMessage("And?")])).text).toBe(said);
     }
   });
 });

@@ -138,6 +138,8 @@ export interface RequestedCall {
   readonly offered: OfferedFunction;
   /** JSON, which may be malformed. */
   readonly arguments: string;
+  /** It is beyond `max_tool_calls`: the client does not see it. */
+  readonly isIgnored?: boolean;
   /** The client has approved it, in this request. */
   readonly isApproved?: boolean;
 }
@@ -161,6 +163,11 @@ export class HostedCalls {
   /** The time is over. */
   get isOver(): boolean {
     return performance.now() - this.#began > this.#limits.maxMs;
+  }
+
+  /** How many calls the client's limit allows further. */
+  get left(): number {
+    return Math.max(0, this.#maxToolCalls - this.#calls);
   }
 
   /** Resolves with a result in any case. `refuses`: no further call runs. */

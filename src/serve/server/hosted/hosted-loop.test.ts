@@ -225,14 +225,24 @@ describe("limits", () => {
       event.type === "hosted-result" ? [event.result.kind === "failure" ? event.result.code : event.result.kind] : [],
     );
 
-  test("max_uses of the tool, the executor's own, and max_tool_calls answer further calls with a failure", async () => {
+  test("max_uses of the tool and the executor's own answer further calls with a failure", async () => {
     const limited = request({ hostedTools: [tool("web_search", { options: { maxUses: 1 } })] });
     const three = [call("a"), call("b"), says("So.")];
     expect(outcomes((await run(three, limited)).events)).toEqual(["search", "max-uses-exceeded"]);
     const own = executor(undefined, { maxCalls: 1 });
     expect(outcomes((await run(three, request(), own)).events)).toEqual(["search", "max-uses-exceeded"]);
+  });
+
+  // They were failed items of the answer. OpenAI: "Any further attempts to call a tool by the model will be ignored."
+  test("max_tool_calls hides further calls, which the model is told", async () => {
     const asked = request({ limits: { maxToolCalls: 1 } });
-    expect(outcomes((await run(three, asked)).events)).toEqual(["search", "max-uses-exceeded"]);
+    const { events, requests } = await run([call("a"), call("b"), says("So.")], asked);
+    expect(outcomes(events)).toEqual(["search"]);
+    expect(events.filter(({ type }) => type === "hosted-call-start")).toHaveLength(1);
+    expect(requests).toHaveLength(3);
+    const { prompt } = requests[2] ?? expect.fail();
+    const last = prompt.kind === "chat" ? prompt.messages.at(-1) : undefined;
+    expect(last).toMatchObject({ role: "tool", toolCallId: "b", isError: true });
   });
 
   test("an answer that can be paused is paused after ten rounds", async () => {

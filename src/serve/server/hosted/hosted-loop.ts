@@ -84,7 +84,8 @@ class HostedAnswer {
     const { maxRounds } = this.#plan.limits;
     for (let round = 0; ; round++) {
       const request = this.#roundRequest(functions, round === 0 && pending.length === 0);
-      const reading = new Round(functions, this.#ids, this.#clientCalls, this.#citations, this.#isStarted);
+      const counts = { clientCalls: this.#clientCalls, callsLeft: this.#calls.left };
+      const reading = new Round(functions, this.#ids, counts, this.#citations, this.#isStarted);
       for await (const batch of this.#source(request, observer)) {
         const events = reading.read(batch, this.#usage);
         const at = opening.length > 0 ? events.findIndex(({ type }) => type === "start") : -1;
@@ -146,7 +147,7 @@ class HostedAnswer {
         name: modelName(identityOf(call)),
         ...(isFailed(result) && { isError: true }),
       });
-      yield [event];
+      if (call.isIgnored !== true) yield [event];
     }
     this.#messages.splice(this.#placeOfResults(), 0, ...results);
   }
@@ -220,6 +221,15 @@ interface OpenCall {
   readonly id: string;
   readonly offered: OfferedFunction;
   readonly chunks: string[];
+  /** OpenAI ignores calls beyond `max_tool_calls`: they have no events. */
+  readonly isIgnored: boolean;
+}
+
+interface RoundCounts {
+  /** The number of the client's calls in earlier rounds. */
+  readonly clientCalls: number;
+  /** How many hosted calls `max_tool_calls` allows further. */
+  readonly callsLeft: number;
 }
 
 /** Reads the events of one round: calls of hosted functions become events of hosted calls, the end waits. */
@@ -234,17 +244,17 @@ class Round {
   hasStarted: boolean;
   readonly #functions: ReadonlyMap<string, OfferedFunction>;
   readonly #ids: Set<string>;
-  readonly #before: number;
+  readonly #before: RoundCounts;
   readonly #citations: CitationFinder;
   readonly #accumulator = new Accumulator();
   /** The hosted call that is being written; null: the client's. */
   #open: OpenCall | null = null;
 
-  /** `ids`: of all calls of the answer. `before`: the number of the client's calls in earlier rounds. */
+  /** `ids`: of all calls of the answer. */
   constructor(
     functions: ReadonlyMap<string, OfferedFunction>,
     ids: Set<string>,
-    before: number,
+    before: RoundCounts,
     citations: CitationFinder,
     hasStarted: boolean,
   ) {
@@ -291,24 +301,25 @@ class Round {
         const offered = this.#functions.get(event.name);
         const call = id === event.id ? event : { ...event, id };
         this.#accumulator.add([call]);
-        this.#open = offered ? { id, offered, chunks: [] } : null;
-        if (!offered) out.push({ ...call, index: this.#before + this.clientCalls++ });
-        else if (!offered.needsApproval)
+        const isIgnored = this.calls.length >= this.#before.callsLeft;
+        this.#open = offered ? { id, offered, chunks: [], isIgnored } : null;
+        if (!offered) out.push({ ...call, index: this.#before.clientCalls + this.clientCalls++ });
+        else if (!offered.needsApproval && !isIgnored)
           out.push({ type: "hosted-call-start", choice: 0, ...identityOf({ id, offered, arguments: "" }) });
         return;
       }
       case "tool-call-delta":
         this.#accumulator.add([event]);
-        if (!this.#open) out.push({ ...event, index: this.#before + this.clientCalls - 1 });
+        if (!this.#open) out.push({ ...event, index: this.#before.clientCalls + this.clientCalls - 1 });
         else {
           this.#open.chunks.push(event.arguments);
-          if (!this.#open.offered.needsApproval)
+          if (!this.#open.offered.needsApproval && !this.#open.isIgnored)
             out.push({ type: "hosted-call-delta", choice: 0, id: this.#open.id, arguments: event.arguments });
         }
         return;
       case "tool-call-end":
         this.#accumulator.add([event]);
-        if (!this.#open) out.push({ ...event, index: this.#before + this.clientCalls - 1 });
+        if (!this.#open) out.push({ ...event, index: this.#before.clientCalls + this.clientCalls - 1 });
         else this.#endCall(this.#open, out);
         return;
     }
@@ -319,10 +330,11 @@ class Round {
         out.push({ type: "annotation", choice: 0, annotation });
   }
 
-  #endCall({ id, offered, chunks }: OpenCall, out: GenerationEvent[]): void {
-    const call: RequestedCall = { id, offered, arguments: chunks.join("") };
+  #endCall({ id, offered, chunks, isIgnored }: OpenCall, out: GenerationEvent[]): void {
+    const call: RequestedCall = { id, offered, arguments: chunks.join(""), ...(isIgnored && { isIgnored }) };
     this.#open = null;
-    if (offered.needsApproval) {
+    if (isIgnored) this.calls.push(call);
+    else if (offered.needsApproval) {
       this.waits = true;
       out.push({ type: "hosted-approval", choice: 0, ...identityOf(call), arguments: call.arguments });
     } else {

@@ -166,21 +166,32 @@ function mcpError(result: HostedResult | undefined): JsonValue {
     : { type: "http_error", code: status, message };
 }
 
-/** Returns the item of a call in a whole answer; none for a tool that OpenAI does not have. */
-export function hostedCallItem(call: GeneratedHostedCall, response: ResponseObject): JsonValue | undefined {
+/** Returns the items of a call in a whole answer; none for a tool that OpenAI does not have. */
+export function hostedCallItems(call: GeneratedHostedCall, response: ResponseObject): readonly JsonValue[] {
   const { result } = call;
-  if (result?.native?.dialect === "responses") return result.native.value as JsonValue;
+  if (result?.native?.dialect === "responses") return [result.native.value as JsonValue];
   const type = callTypes[call.kind];
-  if (type === undefined) return undefined;
+  if (type === undefined) return [];
   const id = response.itemId(idPrefixes[type], call.id);
-  if (result) keepResult(id, call, result.result, response);
-  return endItem(call, id, result?.result, response);
+  return [endItem(call, id, result?.result, response), ...(result ? keptItems(id, call, result.result, response) : [])];
 }
 
-/** An item contains what an MCP server has answered. What the model has read of other tools is kept for the next turn. */
-function keepResult(id: string, { kind }: HostedCallIdentity, result: HostedResult, response: ResponseObject): void {
+/**
+ * An item contains what an MCP server has answered. What the model has read of other tools is kept for the next turn: with the response, or by
+ * the client in the encrypted content of a reasoning item. Clients that store nothing, such as Codex, return a search without its results.
+ */
+function keptItems(
+  id: string,
+  { kind }: HostedCallIdentity,
+  result: HostedResult,
+  response: ResponseObject,
+): readonly JsonValue[] {
   if (kind === "web_search") response.searches++;
-  if (kind !== "mcp") response.keepText(id, resultText(resultContent(result)));
+  const kept = kind === "mcp" ? undefined : response.keepResult(id, resultText(resultContent(result)));
+  if (kept === undefined) return [];
+  const ownId = response.itemId("rs_", undefined);
+  const encrypted = response.encryptedContent(ownId, { result: kept });
+  return [{ id: ownId, type: "reasoning", content: [], encrypted_content: encrypted, summary: [] }];
 }
 
 /** Returns the list of an MCP server's functions. */
@@ -278,9 +289,11 @@ export class OpenHostedItem extends OpenItem {
       return ran + this.#ended(isFailed) + this.events.itemDone(item);
     }
     const { response } = this.events;
-    if (event) keepResult(this.id, this.#call, event.result, response);
     const item = endItem({ ...this.#call, arguments: this.#arguments }, this.id, event?.result, response);
-    return ran + (event ? this.#ended(isFailedCall(event.result)) : "") + this.events.itemDone(item);
+    let events = ran + (event ? this.#ended(isFailedCall(event.result)) : "") + this.events.itemDone(item);
+    for (const kept of event ? keptItems(this.id, this.#call, event.result, response) : [])
+      events += this.events.itemAdded(kept) + this.events.itemDone(kept);
+    return events;
   }
 
   get #arguments(): string {

@@ -166,6 +166,8 @@ export class InputReader {
   readonly #encrypted: BodyCounter;
   readonly #sealed = new Map<string, SealedReasoning>();
   readonly #referred = new Set<string>();
+  /** The hosted call that was read last, if its item does not show its result, and where it is. The next item may have it. */
+  #unread: { readonly part: ToolCallPart; readonly item: JsonObject; readonly path: string } | undefined;
   /** What was left out, by reason, including what `#before` has of the same reasons. */
   readonly #skipped = new Map<string, Skipped>();
 
@@ -182,6 +184,7 @@ export class InputReader {
 
   /** Returns what was read, for readers that continue. */
   soFar(): ReadHistory {
+    this.#skipUnread();
     const { messages, calls, skipped, reasons, found, updates } = this.#before;
     for (const id of this.#withResult)
       if (typeof id === "string") this.#calls.set(id, { ...this.#callOf(id), hasResult: true });
@@ -203,6 +206,7 @@ export class InputReader {
   }
 
   done(): Message[] {
+    this.#skipUnread();
     this.#endTurn();
     this.#answerAsyncCalls();
     const { messages, skipped, reasons, found, updates, sealed } = this.#before;
@@ -252,6 +256,7 @@ export class InputReader {
 
   #item(item: JsonObject, path: string): void {
     const type = typeOf(item, path);
+    if (type !== "reasoning") this.#skipUnread();
     switch (type) {
       case "message":
         return this.#message(item, path);
@@ -328,15 +333,34 @@ export class InputReader {
     }
     const kept = typeof encrypted === "string" ? this.#open(encrypted, path)?.text : undefined;
     const content = readContent(item, kept);
-    if (content === undefined)
-      return this.#skip(path, `an item of type ${String(type)} without its results is left out`);
-    const isApproved = typeof approvalId === "string" && this.#callOf(approvalId)?.isApproved === true;
-    const id = isApproved ? approvalId : part.id;
-    if (!isApproved) {
-      this.#called(id, part.name);
-      this.#spoken(path, part);
+    if (content === undefined) {
+      this.#unread = { part, item, path };
+      return;
     }
-    this.#result(id, content, path);
+    const isApproved = typeof approvalId === "string" && this.#callOf(approvalId)?.isApproved === true;
+    if (isApproved) return this.#result(approvalId, content, path);
+    this.#hostedCall(part, content, path);
+  }
+
+  #hostedCall(part: ToolCallPart, content: Content, path: string): void {
+    this.#called(part.id, part.name);
+    this.#spoken(path, part);
+    this.#result(part.id, content, path);
+  }
+
+  /** Reads the result of the hosted call before it, which its client has kept in encrypted content. Some clients leave out the ids of items. */
+  #keptResult({ id, text }: { readonly id: string; readonly text: string }): void {
+    const unread = this.#unread;
+    if (unread === undefined || (unread.part.id !== "" && unread.part.id !== id)) return;
+    this.#unread = undefined;
+    this.#hostedCall({ ...unread.part, id }, text, unread.path);
+  }
+
+  #skipUnread(): void {
+    if (this.#unread === undefined) return;
+    const { item, path } = this.#unread;
+    this.#unread = undefined;
+    this.#skip(path, `an item of type ${String(item["type"])} without its results is left out`);
   }
 
   /** An approved call runs before the model continues. */
@@ -389,6 +413,8 @@ export class InputReader {
   #reasoning(item: JsonObject, path: string): void {
     const { id, content, summary, encrypted_content: encrypted } = parsed(inputItems.reasoning, item, path);
     const opened = typeof encrypted === "string" ? this.#open(encrypted, path) : undefined;
+    if (opened?.result) return this.#keptResult(opened.result);
+    this.#skipUnread();
     const isForeign = typeof encrypted === "string" && !opened;
     const { forwards } = this.#options;
     const keeps = isForeign && forwards;

@@ -193,9 +193,14 @@ export class ResponseObject {
     return this.#options.include?.includes(name) === true;
   }
 
-  /** Keeps a text that the model has read and the item `id` does not show, for the next turn. */
-  keepText(id: string, text: string): void {
+  /**
+   * Keeps a text that the model has read and the item `id` does not show, for the next turn. Returns it if it has an item of its own, after the
+   * call: clients that include encrypted content send it back. For others, the stored response keeps it.
+   */
+  keepResult(id: string, text: string): SealedReasoning["result"] {
+    if (this.#options.encryptsReasoning) return { id, text };
     this.encrypted[id] = (this.#context.turnSeal ?? openSeal).seal({ text });
+    return undefined;
   }
 
   /** Returns the response object in a state. */

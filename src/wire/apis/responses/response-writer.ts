@@ -3,7 +3,7 @@ import type { JsonValue } from "../json-text.ts";
 import type { AnswerContext } from "../port.ts";
 import { incompleteReason } from "./errors.ts";
 import { responseBodyText } from "./form.ts";
-import { approvalItem, functionsItem, hostedCallItem } from "./hosted-items.ts";
+import { approvalItem, functionsItem, hostedCallItems } from "./hosted-items.ts";
 import { annotationObject, callItem, callPrefix, emptyInput, messageItem, reasoningItem } from "./items.ts";
 import type { MessagePart } from "./items.ts";
 import type { ResponseOptions } from "./request-schema.ts";
@@ -117,8 +117,7 @@ function otherItems(
       return [() => reasoningItem(stateId, { texts: [], summary: [], state, callId }, response), item];
     }
     case "hosted-call": {
-      const item = hostedCallItem(part, response);
-      return item === undefined ? [] : [() => item];
+      return hostedCallItems(part, response).map((item) => () => item);
     }
     case "hosted-result":
       return [];
