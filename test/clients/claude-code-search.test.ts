@@ -105,6 +105,9 @@ describe.skipIf(claude === undefined)("WebSearch of Claude Code", () => {
     },
   };
 
+  const options = ["--tools", "WebSearch", "--allowedTools", "WebSearch", "--system-prompt", "You search the web."];
+  options.push("--output-format", "stream-json", "--verbose");
+
   test.each(Object.keys(sources))("over %s", async (name) => {
     const { entry, close } = (await sources[name]?.()) ?? expect.fail();
     const config = join(folder, "truewire.json");
@@ -117,8 +120,7 @@ describe.skipIf(claude === undefined)("WebSearch of Claude Code", () => {
         claude ?? "",
         { folder, url: truewire.url },
         "What do the release notes say?",
-        ...["--tools", "WebSearch", "--allowedTools", "WebSearch", "--system-prompt", "You search the web."],
-        ...["--output-format", "stream-json", "--verbose"],
+        ...options,
       );
       expect(code, `${stderr}${stdout}${truewire.stderr()}`).toBe(0);
       expect(searxng.searches.map((search) => search.get("q"))).toEqual([query]);

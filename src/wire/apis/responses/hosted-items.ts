@@ -64,20 +64,27 @@ function startItem(
     case "code_interpreter_call":
       return { id, type, status: "in_progress", code: "", container_id: "", outputs: null };
     default:
-      return mcpItem(call, id, { arguments: "", error: null, output: null });
+      return mcpItem(call, id, { status: "in_progress", arguments: "", error: null, output: null });
   }
 }
 
+/** `status` is a member since the end of 2025; AI SDK demands it. */
 function mcpItem(
   { name, tool, approvalId = undefined }: HostedCallIdentity & Pick<GeneratedHostedCall, "approvalId">,
   id: string,
-  members: { readonly arguments: string; readonly error: JsonValue; readonly output: string | null },
+  members: {
+    readonly status: string;
+    readonly arguments: string;
+    readonly error: JsonValue;
+    readonly output: string | null;
+  },
 ): JsonValue {
-  const { arguments: text, error, output } = members;
+  const { status, arguments: text, error, output } = members;
   const type = "mcp_call";
   return {
     id,
     type,
+    status,
     approval_request_id: approvalId ?? null,
     arguments: text,
     error,
@@ -114,7 +121,8 @@ function endItem(
     default: {
       const error = mcpError(result);
       const output = error === null && result ? resultText(resultContent(result)) : null;
-      return mcpItem(call, id, { arguments: call.arguments, error, output });
+      const ended = error === null ? status : "failed";
+      return mcpItem(call, id, { status: ended, arguments: call.arguments, error, output });
     }
   }
 }
