@@ -1,6 +1,7 @@
-import { Digest, inPrompt } from "../../wire/apis/cache-diagnosis.ts";
+import { Digest } from "../../wire/core/digest.ts";
 import { jsonChunks } from "../../wire/core/json-chunks.ts";
 import type { Message } from "../../wire/core/message.ts";
+import { inPrompt } from "../../wire/core/prompt-outline.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
 
 /*

@@ -1,4 +1,4 @@
-import { Digest } from "../../wire/apis/cache-diagnosis.ts";
+import { Digest } from "../../wire/core/digest.ts";
 import { Accumulator } from "../../wire/core/accumulate.ts";
 import type { GenerationEvent } from "../../wire/core/events.ts";
 import { isObject } from "../../wire/core/json.ts";

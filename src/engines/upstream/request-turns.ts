@@ -1,5 +1,5 @@
 import type { AdaptationName } from "../../wire/apis/adapt/adaptation-names.ts";
-import { Digest } from "../../wire/apis/cache-diagnosis.ts";
+import { Digest } from "../../wire/core/digest.ts";
 import { assistantParts, type AssistantMessage, type AssistantPart, type Message } from "../../wire/core/message.ts";
 import type { TurnStateCounts } from "../../wire/core/generation-observer.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";

@@ -1,5 +1,5 @@
 import { modelFamily } from "../../wire/core/turn-state.ts";
-import { Digest } from "../../wire/apis/cache-diagnosis.ts";
+import { digestText } from "../../wire/core/digest.ts";
 import { urlOfConversation } from "./balance.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { inBackground } from "./transport.ts";
@@ -42,7 +42,7 @@ export class UpstreamTarget {
   constructor(url: string, options: UpstreamOptions, open: OpenTransport) {
     const base = new URL(url);
     this.url = shownUrl(url);
-    const { key, headers, sourceId = digestOf } = options;
+    const { key, headers, sourceId = digestText } = options;
     this.source = sourceId(JSON.stringify([url, key, headers]));
     this.#origin = base.origin;
     this.#query = base.search;
@@ -119,10 +119,6 @@ export class UpstreamTarget {
   #ejectUntil(time: number): void {
     this.#ejectedUntil = Math.max(this.#ejectedUntil, time);
   }
-}
-
-function digestOf(text: string): string {
-  return new Digest().add(text).value;
 }
 
 /** A URL as logs and messages show it. */

@@ -123,7 +123,7 @@ test("the first difference of two prompts has the cause that the cache's diagnos
     request(dated("01")),
     request(dated("01"), [answer, { role: "user", content: "More." }]),
   );
-  expect(grown).toEqual({ continues: true, sharedMessages: 2 });
+  expect(grown).toEqual({ continues: true, sharedMessages: 2, broken: null });
   const other = comparePrompts(request(dated("01")), { ...request(dated("01")), tools: [{ name: "look" }] });
   expect(other).toMatchObject({ continues: false, broken: { cause: "tool-added" } });
 });

@@ -1,6 +1,7 @@
 import { diffArrays, diffWordsWithSpace } from "diff";
-import { PromptHistory, digestPrompt } from "../../wire/apis/prompt-history.ts";
-import type { BrokenPrefix } from "../../wire/apis/prompt-history.ts";
+import { outlineRequest } from "../../wire/apis/prompt-history.ts";
+import { brokenPrefix, likenessTo } from "../../wire/core/compare-outlines.ts";
+import type { BrokenPrefix } from "../../wire/core/compare-outlines.ts";
 import { isObject } from "../../wire/core/json.ts";
 import type { AssistantPart, ContentPart, Message, Tool } from "../../wire/core/message.ts";
 import { runSync } from "../../wire/core/steps.ts";
@@ -39,8 +40,8 @@ export interface PromptComparison {
   readonly continues: boolean;
   /** The number of messages at the beginning that are the same. */
   readonly sharedMessages: number;
-  /** The cause, and estimates in tokens; absent if no cause is known. */
-  readonly broken?: BrokenPrefix;
+  /** The cause, and estimates in tokens; null if no cause is known. */
+  readonly broken: BrokenPrefix | null;
 }
 
 /** A comparison takes at most this time, in milliseconds. Then everything counts as replaced. */
@@ -254,17 +255,9 @@ export function comparePrompts(before: ParsedRequest, after: ParsedRequest): Pro
   const changes = diffMessages(known, asked);
   const differs = changes.findIndex(({ kind }) => kind !== "same");
   const sharedMessages = differs === -1 ? changes.length : differs;
-  const [one, other] = [runSync(digestPrompt(before)), runSync(digestPrompt(after))];
-  if (!one || !other) return { continues: sharedMessages === known.length, sharedMessages };
-  const history = new PromptHistory();
-  // The models of both may have different names: what matters is how the prompts differ.
-  history.sent({ model: "" }, one, 0, "");
-  const { broken } = history.sent({ model: "" }, other, 0, "");
-  return {
-    continues: broken === null && sharedMessages === known.length,
-    sharedMessages,
-    ...(broken && { broken }),
-  };
+  const [one, other] = [runSync(outlineRequest(before)), runSync(outlineRequest(after))];
+  const broken = one && other && likenessTo(other)(one) > 0 ? brokenPrefix(one, other) : null;
+  return { continues: !broken && sharedMessages === known.length, sharedMessages, broken };
 }
 
 export function messagesOf({ prompt }: ParsedRequest): readonly Message[] {

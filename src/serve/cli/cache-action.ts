@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { bodyOf } from "../../judge/capture/captured-exchange.ts";
 import type { CapturedExchange, CapturedResponse } from "../../judge/capture/captured-exchange.ts";
 import { readCaptures } from "../../judge/capture/read-captures.ts";
-import { digestPrompt, PromptHistory } from "../../wire/apis/prompt-history.ts";
+import { outlineRequest, PromptHistory } from "../../wire/apis/prompt-history.ts";
 import type { ComparedPrompt, ReportedCache } from "../../wire/apis/prompt-history.ts";
 import { ports, sourcePorts } from "../../wire/apis/ports.ts";
 import { readResponseBody } from "../../wire/apis/tolerant/read-response.ts";
@@ -103,9 +103,9 @@ function compareExchange(
   if (!isObject(body) || typeof body["previous_response_id"] === "string") return undefined;
   try {
     const { request: read } = runSync(port.readRequest(body, "", { forwards: true }));
-    const digest = runSync(digestPrompt(read));
-    if (!digest) return undefined;
-    const compared = history.sent(read, digest, timeOf(response), "");
+    const outline = runSync(outlineRequest(read));
+    if (!outline) return undefined;
+    const compared = history.sent(read, outline, timeOf(response), "");
     return { compared, reported: usageOf(port.name, response) };
   } catch (error) {
     if (error instanceof FailureError) return undefined;

@@ -3,9 +3,9 @@ import { describe, expect, test } from "vitest";
 import { runSync } from "../core/steps.ts";
 import type { Message } from "../core/message.ts";
 import {
-  CacheComparison,
   cacheMissReasons,
   compareFingerprints,
+  compareWith,
   fingerprint,
   storedFingerprint,
 } from "./cache-diagnosis.ts";
@@ -49,6 +49,11 @@ const read = (drawn: Drawn): Fingerprint => runSync(fingerprint(compared(structu
 /** As it comes back from a store. */
 const stored = (drawn: Drawn): StoredFingerprint =>
   JSON.parse(JSON.stringify(storedFingerprint(read(drawn)))) as StoredFingerprint;
+
+function tokensOf(drawn: Drawn): number {
+  const { tools, system, messages } = stored(drawn);
+  return [tools, system, ...messages].reduce((sum, [, tokens]) => sum + tokens, 0);
+}
 
 type Wire = keyof typeof cacheMissReasons;
 const wires = Object.keys(cacheMissReasons) as Wire[];
@@ -113,7 +118,7 @@ describe("the tokens of a divergence", () => {
     compareFingerprints(stored(earlier), read(later), cacheMissReasons.messages);
 
   test("are those of the earlier prompt that follow it", () => {
-    const whole = read(plain).tokens;
+    const whole = tokensOf(plain);
     expect(whole).toBeGreaterThan(300);
     const second = { ...plain, messages: plain.messages.with(1, user("B")) };
     expect(missed(plain, second)).toEqual({
@@ -127,16 +132,16 @@ describe("the tokens of a divergence", () => {
       reason: "system_changed",
       missedTokens: whole,
     });
-    expect(missed(withTools, plain)).toMatchObject({ reason: "tools_changed", missedTokens: read(withTools).tokens });
+    expect(missed(withTools, plain)).toMatchObject({ reason: "tools_changed", missedTokens: tokensOf(withTools) });
   });
 
   test("are scaled by the tokens that an engine has counted", async () => {
     const later = { ...plain, settings: { model: "other" } };
-    const comparison = new CacheComparison(Promise.resolve(stored(plain)), read(later), cacheMissReasons.messages);
-    expect(comparison.result(10)).toBe("pending");
+    const comparison = compareWith(Promise.resolve(stored(plain)), read(later), cacheMissReasons.messages);
+    expect(comparison(10)).toBe("pending");
     await Promise.resolve().then(() => {});
-    expect(comparison.result(2 * read(later).tokens)).toMatchObject({ missedTokens: 2 * read(plain).tokens });
-    expect(comparison.result(0)).toMatchObject({ missedTokens: read(plain).tokens });
+    expect(comparison(2 * tokensOf(later))).toMatchObject({ missedTokens: 2 * tokensOf(plain) });
+    expect(comparison(0)).toMatchObject({ missedTokens: tokensOf(plain) });
   });
 });
 
@@ -214,11 +219,11 @@ test("an answer that the request has begun is not part of the prompt", () => {
 
 test("what a store cannot give is no reason to fail", async () => {
   const of = async (earlier: Promise<StoredFingerprint | undefined>) => {
-    const comparison = new CacheComparison(earlier, read(plain), cacheMissReasons.messages);
+    const comparison = compareWith(earlier, read(plain), cacheMissReasons.messages);
     await earlier.catch(() => {});
     await Promise.resolve();
     await Promise.resolve();
-    return comparison.result(undefined);
+    return comparison(undefined);
   };
   expect(await of(Promise.resolve(undefined))).toBe("not-found");
   expect(await of(Promise.reject(new Error("Redis is away")))).toBe("unavailable");

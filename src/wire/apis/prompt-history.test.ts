@@ -4,7 +4,7 @@ import type { CacheMiss } from "../core/cache-miss.ts";
 import type { Message, Tool } from "../core/message.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import { runSync } from "../core/steps.ts";
-import { digestPrompt, PromptHistory } from "./prompt-history.ts";
+import { outlineRequest, PromptHistory } from "./prompt-history.ts";
 
 const user = (content: string): Message => ({ role: "user", content });
 const says = (content: string): Message => ({ role: "assistant", content });
@@ -34,9 +34,9 @@ function send(history: PromptHistory, messages: readonly Message[], sent: Sent =
     extra: {},
     ...more,
   };
-  const digest = runSync(digestPrompt(request));
-  if (!digest) throw new Error("no digest");
-  return history.sent(request, digest, at, server).missed({ promptTokens: 4000, cachedTokens: cached });
+  const outline = runSync(outlineRequest(request));
+  if (!outline) throw new Error("no outline");
+  return history.sent(request, outline, at, server).missed({ promptTokens: 4000, cachedTokens: cached });
 }
 
 const cause = (miss: CacheMiss | null): unknown => miss && [miss.cause, miss.where];
@@ -116,9 +116,7 @@ test("a request is compared only with those of its owner, and no digest contains
   send(history, [system(`It is 2026-11-22. ${rules}`), user("Hi")], { owner: "ann" });
   expect(send(history, [system(`It is 2026-11-23. ${rules}`), user("Hi")], { owner: "bob" })).toBeNull();
   const request = { prompt: { kind: "chat", messages: [system(rules), user("Swordfish")], template: {} } };
-  const json = JSON.stringify(runSync(digestPrompt(request as never)), (_, value: unknown) =>
-    value instanceof Set ? [...value] : value,
-  );
+  const json = JSON.stringify(runSync(outlineRequest(request as never)));
   expect(json).not.toMatch(/Swordfish|Read a file/);
 });
 

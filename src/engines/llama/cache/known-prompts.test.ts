@@ -6,9 +6,10 @@ import type { Message, Tool } from "../../../wire/core/message.ts";
 import { ChatTemplate } from "../../../text/templates/chat-template.ts";
 import { KnownPrompts, missOf } from "./known-prompts.ts";
 import type { NewPrompt } from "./known-prompts.ts";
-import { missCause } from "./miss-cause.ts";
-import { outlinePrompt, outlineText } from "./prompt-outline.ts";
-import type { MessageMark, PromptOutline } from "./prompt-outline.ts";
+import { messageCause } from "../../../wire/core/compare-outlines.ts";
+import { outlineText } from "../../../wire/core/prompt-outline.ts";
+import type { PromptOutline } from "../../../wire/core/prompt-outline.ts";
+import { outlineRendered, outlineRenderedText } from "./rendered-outline.ts";
 
 const chatml = `{%- set system = messages[0].role == 'system' -%}
 {%- if tools or system %}{{ '<|im_start|>system\\n' }}{% if system %}{{ messages[0].content }}{% endif -%}
@@ -42,7 +43,7 @@ const utf8 = new TextEncoder();
 function prompt({ messages, tools = [], variables = {}, source = chatml, now = new Date(0), owner }: Asked): NewPrompt {
   const template = new ChatTemplate({ source, specialTokens: ["<|im_start|>", "<|im_end|>"] });
   const rendered = template.render({ messages, tools, options: { variables }, now });
-  const outline = outlinePrompt({
+  const outline = outlineRendered({
     messages,
     tools,
     options: variables,
@@ -52,13 +53,18 @@ function prompt({ messages, tools = [], variables = {}, source = chatml, now = n
   return {
     owner,
     tokens: [...utf8.encode(rendered.text)],
-    ...(outline && { outline }),
+    outline,
     reasoningMarkers: ["<think>", "</think>", "<|channel|>analysis"],
   };
 }
 
 function text(words: string): NewPrompt {
-  return { owner: undefined, tokens: [...utf8.encode(words)], outline: outlineText(words), reasoningMarkers: [] };
+  return {
+    owner: undefined,
+    tokens: [...utf8.encode(words)],
+    outline: outlineRenderedText(words),
+    reasoningMarkers: [],
+  };
 }
 
 /** Slots that know what they were given last, and its answer. */
@@ -80,7 +86,6 @@ class Slots {
   }
 }
 
-const isMark = (mark: MessageMark | undefined): mark is MessageMark => mark !== undefined;
 const user = (content: string): Message => ({ role: "user", content });
 const says = (content: string): Message => ({ role: "assistant", content });
 const system = (content: string): Message => ({ role: "system", content });
@@ -395,7 +400,7 @@ test("only so many messages of past conversations are remembered", () => {
     return {
       owner: undefined,
       tokens: [...utf8.encode(`${name} has talked for a while about this and that`)],
-      outline: { ...outlineText(""), messages: texts.map((words) => outlineText(words).messages[0]).filter(isMark) },
+      outline: { ...outlineRenderedText(""), messages: texts.flatMap((words) => outlineText(words).messages) },
       reasoningMarkers: [],
     };
   };
@@ -412,21 +417,21 @@ test("only so many messages of past conversations are remembered", () => {
 test("messages that say the same are compared a few times each", () => {
   let reads = 0;
   const outlineOf = (texts: readonly string[]): PromptOutline => ({
-    ...outlineText(texts.join("")),
-    messages: texts.map((text, start) => ({
+    ...outlineText(""),
+    messages: texts.map((text) => ({
       role: "user",
       path: "",
-      start,
-      reasoning: "",
-      get text() {
+      tokens: 1,
+      parts: [text],
+      text,
+      get digest() {
         reads++;
         return text;
       },
     })),
   });
   const same = Array.from({ length: 2000 }, () => "Go on.");
-  const place = { byte: 0, texts: { before: "", known: "", asked: "" }, reasoningMarkers: [] };
-  const cause = missCause(outlineOf(["Hello.", ...same, "Why?"]), outlineOf([...same, "How?"]), place);
+  const cause = messageCause(outlineOf(["Hello.", ...same, "Why?"]), outlineOf([...same, "How?"]), 0);
   expect(cause?.cause).toBe("message-changed");
   expect(reads).toBeLessThan(50 * same.length);
 });

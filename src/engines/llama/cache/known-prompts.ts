@@ -1,21 +1,21 @@
 import type { CacheMiss, DifferingTexts } from "../../../wire/core/cache-miss.ts";
-import { missCause, sharedSentences } from "./miss-cause.ts";
-import { isSystem } from "../../../wire/core/prompt-parts.ts";
-import { charactersOf, type PromptOutline } from "./prompt-outline.ts";
+import { likenessTo } from "../../../wire/core/compare-outlines.ts";
+import { missCause } from "./miss-cause.ts";
+import type { RenderedOutline } from "./rendered-outline.ts";
 
 /** A prompt that is about to get a slot. */
 export interface NewPrompt {
   /** A prompt is compared with prompts of the same owner only. */
   readonly owner: string | undefined;
   readonly tokens: readonly number[];
-  readonly outline?: PromptOutline;
+  readonly outline: RenderedOutline | undefined;
   readonly reasoningMarkers: readonly string[];
 }
 
 /** An earlier prompt: with its answer where `tokens` are those of a slot. */
 interface Remembered {
   readonly owner: string | undefined;
-  readonly outline: PromptOutline | undefined;
+  readonly outline: RenderedOutline | undefined;
   readonly tokens: readonly number[];
 }
 
@@ -102,9 +102,13 @@ export class KnownPrompts {
       slot !== undefined && common === tokens.length && 2 * common >= promptTokens;
     if (own.some(isContinued) && !own.some(wasEvicted)) return null;
 
-    const likenessOf = likenessTo(asked);
+    const likenessOf = asked.outline && likenessTo(asked.outline);
     const alike = own
-      .map((prompt) => ({ prompt, likeness: likenessOf(prompt) }))
+      .map((prompt) => ({
+        prompt,
+        // The tokens that both have, wherever they are: what could have been in the cache.
+        likeness: likenessOf && prompt.outline ? likenessOf(prompt.outline) : prompt.common,
+      }))
       .filter(({ likeness }) => likeness > 0)
       .toSorted((one, other) => other.likeness - one.likeness || other.prompt.common - one.prompt.common);
     const [nearest] = alike;
@@ -117,49 +121,23 @@ export class KnownPrompts {
     const { tokens: known, common: at, outline } = nearest.prompt;
     const maxTokens = Math.min(known.length, promptTokens);
     if (!outline || !asked.outline || maxTokens - at < minMissed) return null;
-    const texts = divergingTexts(this.#bytesOf, known, asked.tokens, at, {
-      before: lineCharacters,
-      after: shownCharacters,
-    });
+    const texts = divergingTexts(this.#bytesOf, known, asked.tokens, at);
     const byte = this.#byteAt(asked.tokens, at, asked.outline);
     const cause = missCause(outline, asked.outline, { byte, texts, reasoningMarkers: asked.reasoningMarkers });
-    if (!cause) return null;
-    const before = lastCharacters(texts.before, shownCharacters);
-    return { ...cause, at, promptTokens, maxTokens, texts: { ...texts, before } };
+    return cause && { ...cause, at, promptTokens, maxTokens, texts: shown(texts, shownCharacters) };
   }
 
   /** Offset of a token in the rendered text, in bytes. A BOS may precede that text. */
-  #byteAt(tokens: readonly number[], at: number, { bytes }: PromptOutline): number {
+  #byteAt(tokens: readonly number[], at: number, { bytes }: RenderedOutline): number {
     let fromToken = 0;
     for (const token of tokens.slice(at)) fromToken += this.#bytesOf(token).length;
     return Math.max(0, bytes - fromToken);
   }
 }
 
-/**
- * Returns a function for how many characters of a prompt an earlier one contains, wherever they are: what could have been in the cache.
- * For prompts without outlines it is the length of their common prefix.
- */
-function likenessTo({ outline: asked }: NewPrompt): (prompt: EarlierPrompt) => number {
-  if (!asked) return ({ common }) => common;
-  const texts = new Set(asked.messages.map(({ text }) => text));
-  const definitions = new Set(asked.tools.map(({ definition }) => definition));
-  return ({ outline: known, common }) => {
-    if (!known) return common;
-    let shared = 0;
-    // Each text counts once: a message that is often repeated ("Go on.") does not make conversations alike.
-    for (const text of new Set(known.messages.map(({ text }) => text))) if (texts.has(text)) shared += text.length;
-    for (const { definition } of known.tools) if (definitions.has(definition)) shared += definition.length;
-    const first = known.messages.findIndex(({ text }, at) => text !== asked.messages[at]?.text);
-    const [former, now] = [known.messages[first], asked.messages[first]];
-    if (former && now && isSystem(former) === isSystem(now)) shared += sharedSentences(former.text, now.text);
-    return shared;
-  };
-}
-
 /** Bytes that a remembered prompt takes, roughly. */
 function sizeOf({ tokens, outline }: Remembered): number {
-  return tokens.length * 4 + (outline ? charactersOf(outline) + outline.messages.length * 800 : 0);
+  return tokens.length * 4 + (outline ? (outline.messages.length + outline.tools.length) * 800 : 0);
 }
 
 function commonLength(known: readonly number[], asked: readonly number[]): number {
@@ -176,51 +154,38 @@ export function missOf({ maxTokens, ...draft }: MissDraft, cachedTokens: number)
   return { ...draft, at: draft.at ?? cachedTokens, cachedTokens };
 }
 
-/** A character has at most four bytes, and one more may be cut in two. */
-const bytesFor = (characters: number): number => characters * 4 + 4;
-
 /**
- * The texts on both sides of the token at which two prompts diverge: at most `before` characters before it and `after` of each prompt
- * after it. A character whose bytes are spread over several tokens is whole: it belongs to the side after the token.
+ * The texts on both sides of the first character in which two prompts diverge. `at` is the first token that differs, which may be within a
+ * character. `before` is long enough to contain the beginning of the line.
  */
 export function divergingTexts(
   bytesOf: (token: number) => Uint8Array,
   known: readonly number[],
   asked: readonly number[],
   at: number,
-  { before, after }: { readonly before: number; readonly after: number },
 ): DifferingTexts {
-  const common: Uint8Array[] = [];
-  for (let i = at - 1, size = 0; i >= 0 && size < bytesFor(before); i--) {
-    const bytes = bytesOf(asked[i] ?? 0);
-    size += bytes.length;
-    common.unshift(bytes);
-  }
-  const shared = Buffer.concat(common);
-  let start = 0;
-  // Continuation bytes of a character that begins earlier.
-  while (start < 3 && ((shared[start] ?? 0) & 0xc0) === 0x80) start++;
-  const textsOf = (tokens: readonly number[]): [common: string, rest: string] => {
-    const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-    const prefix = decoder.decode(shared.subarray(start), { stream: true });
-    const chunks: Uint8Array[] = [];
-    for (let i = at, size = 0; i < tokens.length && size < bytesFor(after); i++) {
-      const bytes = bytesOf(tokens[i] ?? 0);
-      size += bytes.length;
-      chunks.push(bytes);
-    }
-    return [prefix, decoder.decode(Buffer.concat(chunks), { stream: true })];
+  const textOf = (tokens: readonly number[]): string => {
+    // A character has at most four bytes, and a token that is not empty has one.
+    const bytes = tokens.slice(Math.max(0, at - 4 * lineCharacters), at + 4 * shownCharacters + 4).map(bytesOf);
+    // Bytes of a character that began earlier, or is not complete.
+    return new TextDecoder("utf-8", { ignoreBOM: true })
+      .decode(Buffer.concat(bytes))
+      .replace(/^\ufffd{1,3}|\ufffd$/g, "");
   };
-  const [prefix, ofKnown] = textsOf(known);
-  const [, ofNew] = textsOf(asked);
-  return { before: lastCharacters(prefix, before), known: first(ofKnown, after), asked: first(ofNew, after) };
+  const [one, other] = [textOf(known), textOf(asked)];
+  let same = 0;
+  while (same < one.length && one[same] === other[same]) same++;
+  // Both halves of a surrogate pair belong to one side.
+  if (/[\ud800-\udbff]/.test(one[same - 1] ?? "")) same--;
+  return shown({ before: one.slice(0, same), known: one.slice(same), asked: other.slice(same) }, lineCharacters);
 }
 
-/** At most `count` UTF-16 units from the end, without half a surrogate pair. */
-function lastCharacters(text: string, count: number): string {
-  return text.slice(Math.max(0, text.length - count)).replace(/^[\udc00-\udfff]/, "");
-}
-
-function first(text: string, count: number): string {
-  return text.slice(0, count).replace(/[\ud800-\udbff]$/, "");
+/** At most `before` characters before the place and `shownCharacters` after it, without half a surrogate pair. */
+function shown(texts: DifferingTexts, before: number): DifferingTexts {
+  const start = (text: string): string => text.slice(0, shownCharacters).replace(/[\ud800-\udbff]$/, "");
+  return {
+    before: texts.before.slice(-before).replace(/^[\udc00-\udfff]/, ""),
+    known: start(texts.known),
+    asked: start(texts.asked),
+  };
 }

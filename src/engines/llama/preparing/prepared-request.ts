@@ -2,7 +2,7 @@ import type { Format } from "../../../text/formats/format.ts";
 import type { Tool } from "../../../wire/core/message.ts";
 import type { MessageRange } from "../../../wire/core/inspection.ts";
 import type { GenerationRequest, AnswerLimits, QueueTier, Sampling } from "../../../wire/core/request.ts";
-import type { PromptOutline } from "../cache/prompt-outline.ts";
+import type { RenderedOutline } from "../cache/rendered-outline.ts";
 import type { ConstraintPlan } from "./constraint-plan.ts";
 
 /** A request for the scheduler, with rendered prompts and its grammar. */
@@ -65,7 +65,7 @@ export type PromptInput =
       /** The text after the answer, for fill-in-the-middle. */
       readonly suffix?: string;
       /** The parts of the prompt; absent if it is only tokenized or too long. */
-      readonly outline?: PromptOutline;
+      readonly outline?: RenderedOutline | undefined;
       /** The text is only tokenized, with (true) or without the tokens that the tokenizer adds around it. */
       readonly addSpecial?: boolean;
     }

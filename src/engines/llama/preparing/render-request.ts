@@ -9,7 +9,7 @@ import { reasoningClosings } from "../../../text/formats/reasoning.ts";
 import { type ChatTemplate, type RenderInput, requestedThinking } from "../../../text/templates/chat-template.ts";
 import { maxImages } from "../vision/read-images.ts";
 import type { RenderedMedium } from "../../../text/templates/rendered-prompt.ts";
-import { outlinePrompt, outlineText } from "../cache/prompt-outline.ts";
+import { outlineRendered, outlineRenderedText } from "../cache/rendered-outline.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { LlamaEngineOptions } from "../options.ts";
 import type { ModelRequest } from "../protocol.ts";
@@ -164,7 +164,7 @@ function chatParts(
     request.inspected &&
     promptQuotes(prompt.messages, rendered.text, (messages) => template.render({ ...input, messages }).text);
   const thinking = requestedThinking(variables);
-  const outline = outlinePrompt({
+  const outline = outlineRendered({
     messages: prompt.messages,
     tools: callsAllowed ? allowed : [],
     options: [{ ...prompt.template, variables }, !supportsTools && toolChoice],
@@ -178,7 +178,7 @@ function chatParts(
         spans: rendered.spans,
         ...(media.length > 0 && { media }),
         bos: rendered.startsWithBos,
-        ...(outline && { outline }),
+        outline,
         ...(quotes && { quotes }),
       },
     ],
@@ -280,7 +280,7 @@ function textParts(prompt: TextPrompt, facts: ModelFacts, tokenizing: ModelReque
             type: "spans",
             spans: [{ text: entry, special: tokenizing?.parseSpecial ?? true }],
             bos: false,
-            ...(tokenizing ? { addSpecial: tokenizing.addSpecial } : { outline: outlineText(entry) }),
+            ...(tokenizing ? { addSpecial: tokenizing.addSpecial } : { outline: outlineRenderedText(entry) }),
             ...(suffix !== undefined && { suffix }),
           }
         : { type: "tokens", tokens: entry },

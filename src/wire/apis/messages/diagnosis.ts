@@ -2,7 +2,7 @@ import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import type { Steps } from "../../core/steps.ts";
-import { CacheComparison, cacheMissReasons, fingerprint, storedFingerprint } from "../cache-diagnosis.ts";
+import { cacheMissReasons, compareWith, fingerprint, storedFingerprint } from "../cache-diagnosis.ts";
 import type { Comparison, Fingerprint, StoredFingerprint } from "../cache-diagnosis.ts";
 import type { ReadOptions } from "../port.ts";
 import type { InTurns, Keyspace } from "../port-state.ts";
@@ -29,16 +29,16 @@ export async function diagnose(
 ): Promise<MessageDiagnosis> {
   const own = await inTurns(messageFingerprint(body, request));
   const previousId = isObject(body["diagnostics"]) ? body["diagnostics"]["previous_message_id"] : undefined;
-  const comparison =
+  const compared =
     typeof previousId === "string"
-      ? new CacheComparison(storedAs(previousId, keyspace), own, cacheMissReasons.messages)
+      ? compareWith(storedAs(previousId, keyspace), own, cacheMissReasons.messages)
       : undefined;
   let storing: Promise<void> | undefined;
   return {
     begin(messageId, promptTokens) {
       storing ??= keyspace.set(keyOf(messageId), JSON.stringify(storedFingerprint(own)));
       storing.catch(() => {});
-      return diagnosticsOf(comparison?.result(promptTokens) ?? null);
+      return diagnosticsOf(compared?.(promptTokens) ?? null);
     },
     stored: () => storing ?? Promise.resolve(),
   };

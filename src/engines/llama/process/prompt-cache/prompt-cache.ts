@@ -1,5 +1,5 @@
-import { isSystem } from "../../../../wire/core/prompt-parts.ts";
-import { promptRole, type PromptOutline } from "../../cache/prompt-outline.ts";
+import { isSystem, promptRole } from "../../../../wire/core/prompt-outline.ts";
+import type { RenderedOutline } from "../../cache/rendered-outline.ts";
 import {
   commonLength,
   lostTokens,
@@ -174,15 +174,15 @@ const minCheckpointTokens = 16;
  */
 export function checkpointPositions(
   prompt: readonly number[],
-  outline: PromptOutline | undefined,
+  outline: RenderedOutline | undefined,
   bytesOf: (token: number) => number,
 ): number[] {
   const positions = [outline && outline.openingBytes > 0 ? undefined : prompt.length - tokensBeforeEnd];
   if (outline) {
-    const { messages, bytes, openingBytes } = outline;
-    const first = messages.find((message) => !isSystem(message) && message.role !== promptRole);
-    const last = messages.findLast(({ role }) => role === "user");
-    const offsets = [first?.start, last?.start, openingBytes > 0 ? bytes - openingBytes : undefined];
+    const { messages, starts, bytes, openingBytes } = outline;
+    const first = messages.findIndex((message) => !isSystem(message) && message.role !== promptRole);
+    const last = messages.findLastIndex(({ role }) => role === "user");
+    const offsets = [starts[first], starts[last], openingBytes > 0 ? bytes - openingBytes : undefined];
     positions.push(...tokensBefore(offsets, prompt, bytes, bytesOf));
   }
   const useful = positions.filter(

@@ -227,7 +227,7 @@ export class Task {
     const { prompts, reading } = this.#message;
     const prompt = prompts[this.#report.promptNumber];
     const outline = prompt?.type === "spans" ? prompt.outline : undefined;
-    return { ...(outline && { outline }), reasoningMarkers: reasoningMarkers(reading.format) };
+    return { outline, reasoningMarkers: reasoningMarkers(reading.format) };
   }
 
   /** Tokens to decode before the next one can be sampled, except the one that was sampled last. */

@@ -1,6 +1,6 @@
 import { isObject } from "../../../core/json.ts";
 import type { Steps } from "../../../core/steps.ts";
-import { CacheComparison, cacheMissReasons, fingerprint, storedFingerprint } from "../../cache-diagnosis.ts";
+import { cacheMissReasons, compareWith, fingerprint, storedFingerprint } from "../../cache-diagnosis.ts";
 import type { Comparison, Fingerprint, StoredFingerprint } from "../../cache-diagnosis.ts";
 import type { InTurns, Keyspaces } from "../../port-state.ts";
 import type { ReadResponsesRequest } from "../request.ts";
@@ -33,17 +33,11 @@ export async function diagnosisOf(
   const { store, background } = read.responseOptions.echo;
   if (typeof id !== "string" && !store && !background && !keyspaces.ofConnection) return undefined;
   const own = await inTurns(responseFingerprint(input, read));
-  const comparison =
-    typeof id === "string"
-      ? new CacheComparison(
-          findResponse(keyspaces, id).then((found) => found?.stored.fingerprint),
-          own,
-          cacheMissReasons.responses,
-        )
-      : undefined;
+  const fingerprintOf = async (named: string) => (await findResponse(keyspaces, named))?.stored.fingerprint;
+  const compared = typeof id === "string" ? compareWith(fingerprintOf(id), own, cacheMissReasons.responses) : undefined;
   return {
     fingerprint: storedFingerprint(own),
-    compare: comparison && ((promptTokens) => diagnosticsOf(comparison.result(promptTokens))),
+    compare: compared && ((promptTokens) => diagnosticsOf(compared(promptTokens))),
   };
 }
 

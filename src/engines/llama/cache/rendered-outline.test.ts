@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import type { Message } from "../../../wire/core/message.ts";
-import { outlinePrompt } from "./prompt-outline.ts";
+import { outlineRendered } from "./rendered-outline.ts";
 
 const turn = fc.record({
   role: fc.constantFrom("user" as const, "assistant" as const),
@@ -13,11 +13,11 @@ test("each message begins where the one before ends, in bytes, wherever the temp
     fc.property(fc.array(turn, { minLength: 1, maxLength: 8 }), fc.string({ minLength: 1 }), (messages, mark) => {
       const opening = `${mark}>`;
       const rendered = messages.map(({ content }) => `${mark}${content.trim()}`).join("") + opening;
-      const outline = outlinePrompt({ messages, tools: [], options: {}, rendered, opening });
+      const outline = outlineRendered({ messages, tools: [], options: {}, rendered, opening });
       expect(outline?.bytes).toBe(Buffer.byteLength(rendered));
       expect(outline?.openingBytes).toBe(Buffer.byteLength(opening));
       let end = 0;
-      for (const [at, { start }] of (outline?.messages ?? []).entries()) {
+      for (const [at, start] of (outline?.starts ?? []).entries()) {
         // A text that stands in a mark is found too early, never too late.
         expect(start).toBeLessThanOrEqual(end);
         end += Buffer.byteLength(`${mark}${messages[at]?.content.trim()}`);
@@ -30,20 +30,20 @@ test("messages that the prompt does not show cost no more than others", () => {
   const messages = Array.from({ length: 5000 }, (_, at): Message => ({ role: "user", content: `Hidden ${at}` }));
   const rendered = "x".repeat(2 ** 20);
   const looks = vi.spyOn(String.prototype, "indexOf");
-  outlinePrompt({ messages, tools: [], options: {}, rendered, opening: "" });
+  outlineRendered({ messages, tools: [], options: {}, rendered, opening: "" });
   const { length: count } = looks.mock.calls;
   looks.mockRestore();
   // Each of them would be looked for in the whole megabyte.
   expect(count).toBeGreaterThan(0);
   expect(count).toBeLessThanOrEqual(20);
-  expect(outlinePrompt({ messages: [...messages, ...messages], tools: [], options: {}, rendered, opening: "" })).toBe(
+  expect(outlineRendered({ messages: [...messages, ...messages], tools: [], options: {}, rendered, opening: "" })).toBe(
     undefined,
   );
 });
 
 test("the same words as a string and as a block are the same message", () => {
   const outlined = (content: Extract<Message, { role: "user" }>["content"]): string | undefined =>
-    outlinePrompt({ messages: [{ role: "user", content }], tools: [], options: {}, rendered: "Hi", opening: "" })
+    outlineRendered({ messages: [{ role: "user", content }], tools: [], options: {}, rendered: "Hi", opening: "" })
       ?.messages[0]?.text;
   expect(outlined("Hi")).toBe(outlined([{ type: "text", text: "Hi" }]));
 });
