@@ -103,6 +103,33 @@ describe("the cause", () => {
     expect(after(turns, { at: 4 * 60_000 })).toEqual(["not-cached", undefined]);
   });
 
+  test("of an image", () => {
+    const shows = (data: string): Message => ({
+      role: "user",
+      content: [
+        { type: "text", text: rules },
+        { type: "image", url: `data:image/png;base64,${data}` },
+      ],
+    });
+    const rest = [says("A cat."), user("Are you sure?")];
+    const history = new PromptHistory();
+    send(history, [shows("AAAA"), ...rest]);
+    const later = [shows("BBBB"), ...rest, says("Yes."), user("Why?")];
+    expect(cause(send(history, later))).toEqual(["image-changed", "messages[0]"]);
+    // Of a long file, samples are compared.
+    send(history, [shows("A".repeat(2 ** 20)), ...rest]);
+    expect(send(history, [shows("A".repeat(2 ** 20)), ...rest])?.cause).toBe("not-cached");
+    expect(send(history, [shows(`${"A".repeat(2 ** 20)}B`), ...rest])?.cause).toBe("image-changed");
+  });
+
+  // The whole prompt counted as missed.
+  test("is not a number in the last question", () => {
+    const history = new PromptHistory();
+    const asks = (number: number): Message[] => [user(`${rules}What is ${number} and ${number}?`)];
+    send(history, asks(2));
+    expect(send(history, asks(3))).toBeNull();
+  });
+
   test("is not that marks of the cache, or ids of calls, moved", () => {
     const history = new PromptHistory();
     const marked: Message = { role: "user", content: [{ type: "text", text: "One?", cacheMinutes: 5 }] };

@@ -82,10 +82,10 @@ export function messageCause(
   if (index === asked.messages.length - 1 && !(former && sharesRest(former, message))) return null;
   const isSameRole = former?.role === message.role;
   if (isSameRole && former.text === message.text) return { cause: "reasoning-dropped", where };
+  if (isSameRole && withoutMedia(former) === withoutMedia(message)) return { cause: "image-changed", where };
   const part = changing(former, message);
   if (part) return { cause: part, where };
   if (message.role === promptRole) return { cause: "prompt-changed" };
-  if (isSameRole && withoutMedia(former) === withoutMedia(message)) return { cause: "image-changed", where };
   if (!isSystem(message) && !(former && isSystem(former))) return { cause: "message-changed", where };
   const isOther = former && isSystem(former) && isSystem(message) && sharedCharacters(former, message) === 0;
   return { cause: isOther ? "system-replaced" : "system-changed", where };
