@@ -25,7 +25,7 @@ const folder = resolve(".cache");
 mkdirSync(folder, { recursive: true });
 const model = join(folder, "random-135M-chat.gguf");
 if (!existsSync(model)) writeRandomModel(model, { size: "135M", chatTemplate: programmedTemplate([]) });
-const engine = await openLlamaEngine({ model, slots, contextSize: 8192, threads: 1, gpu: false });
+const engine = await openLlamaEngine({ model, slots, contextSize: 8192, threads: 1, gpu: "off" });
 const { processId } = engine as unknown as { readonly processId: number };
 
 let requests = 0;

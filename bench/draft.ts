@@ -78,7 +78,7 @@ async function ours(withDraft: boolean): Promise<Way> {
     slots,
     contextSize,
     threads,
-    gpu: false,
+    gpu: "off",
     ...(withDraft ? { draft: { path: draft } } : { speculation: "off" }),
   });
   const generate: Generate = async (prompt, temperature, seed) => {

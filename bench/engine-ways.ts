@@ -32,7 +32,7 @@ export interface WayOptions {
 
 /** Truewire's engine, without server. */
 export async function directWay({ model, slots, contextSize, threads }: WayOptions): Promise<Way> {
-  const engine = await openLlamaEngine({ model, slots, contextSize, threads, gpu: false });
+  const engine = await openLlamaEngine({ model, slots, contextSize, threads, gpu: "off" });
   let requests = 0;
   return {
     processes: [(engine as unknown as { readonly processId: number }).processId],

@@ -56,7 +56,7 @@ interface Way {
 }
 async function open(speculation: "auto" | "off"): Promise<Way> {
   const slots = Math.max(...streamCounts);
-  const engine = await openLlamaEngine({ model, slots, contextSize: 1280, threads, gpu: false, speculation });
+  const engine = await openLlamaEngine({ model, slots, contextSize: 1280, threads, gpu: "off", speculation });
   return { engine, pid: (engine as unknown as { readonly processId: number }).processId };
 }
 

@@ -3,39 +3,14 @@ export { createServer, createHandler } from "./serve/app/create-server.ts";
 export type { Handler, ServerOptions, TruewireServer } from "./serve/app/create-server.ts";
 export type { EmbeddedHandler, HandlerOptions } from "./serve/app/open-handler.ts";
 export type {
-  AdapterEntry,
-  DraftEntry,
-  AnswerOptions,
-  Duration,
   EngineModel,
-  GenerationDefaults,
+  HostedToolsOptions,
   KeyEntry,
-  CacheType,
   LocalModel,
-  LogFormat,
-  LogLevel,
-  MetricsAccess,
   ModelEntry,
   ProgramModel,
-  ServiceTier,
-  Size,
   TruewireConfig,
   UpstreamModel,
-  UpstreamOllama,
-  UpstreamRequests,
-  UpstreamTimeouts,
-  UpstreamTls,
-  WireName,
-} from "./serve/config/config.ts";
-export type {
-  HostedProgramOptions,
-  HostedToolLimits,
-  HostedToolsOptions,
-  McpServerOptions,
-  SessionOptions,
-  StoreOptions,
-  WebFetchOptions,
-  WebSearchOptions,
 } from "./serve/config/config.ts";
 export type { HostedProgram, HostedProgramInput } from "./wire/core/hosted-program.ts";
 export type { FallbackReason } from "./wire/core/failure.ts";

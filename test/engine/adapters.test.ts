@@ -21,7 +21,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 type Local = Omit<TestEngine, "model" | "close">;
 
 async function open(over: Partial<LlamaEngineOptions>): Promise<Local> {
-  return drive(await openBuilt({ model, slots: 2, flashAttention: false, ...over }));
+  return drive(await openBuilt({ model, slots: 2, flashAttention: "off", ...over }));
 }
 
 const prompts = ["ba fa ", "do lo "].map((text) => text.repeat(40));

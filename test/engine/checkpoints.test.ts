@@ -42,7 +42,7 @@ function open(kind: string, unifiedKv: boolean): { context: NativeContext; seque
     batchSize: 64,
     maxOutputs: 4,
     threads: 1,
-    flashAttention: false,
+    flashAttention: "off",
     unifiedKv: unifiedKv,
   });
   return { context, sequences: [0, 1, 2, 3].map((id) => new Sequence(context, id)) };
@@ -223,7 +223,7 @@ test("where there is no memory for a copy, none is made, and the sequence does n
   const api = { ...model.api, llama_state_seq_get_size_ext: () => Number.MAX_SAFE_INTEGER };
   const poor = Object.create(model, { api: { value: api } }) as NativeModel;
   const sizes = { capacity: 512, sequences: 1, batchSize: 64, maxOutputs: 4, threads: 1, unifiedKv: true } as const;
-  const context = new NativeContext(poor, { ...sizes, flashAttention: false });
+  const context = new NativeContext(poor, { ...sizes, flashAttention: "off" });
   try {
     const sequence = new Sequence(context, 0);
     const states = new PromptCache(Number.MAX_SAFE_INTEGER, [sequence]);
@@ -244,7 +244,7 @@ test("for every two texts with a common prefix: their copies share its blocks, a
     batchSize: 64,
     maxOutputs: 4,
     threads: 1,
-    flashAttention: false,
+    flashAttention: "off",
     unifiedKv: true,
   });
   const sequences = [new Sequence(context, 0), new Sequence(context, 1)] as const;

@@ -91,7 +91,7 @@ test("closing without grace ends everything at once", async () => {
 
 // Nothing noticed: the request and all that came after it waited for ever, and health was "ok".
 test("a process that makes no progress is ended and started again; its requests end with an error", async () => {
-  const own = await openProgrammed({ stepTimeoutMs: 1000 });
+  const own = await openProgrammed({ stepTimeout: 1000 });
   const running = own.ask(endless);
   await until(() => (own.counters().generatedTokens ?? 0) > 0);
   signal(own, "SIGSTOP");

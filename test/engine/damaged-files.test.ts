@@ -41,7 +41,7 @@ interface Outcome {
 }
 
 async function open(model: string): Promise<Outcome> {
-  const opening = openBuilt({ model, contextSize: 512, slots: 1, loadTimeoutMs: waitMs, stepTimeoutMs: waitMs });
+  const opening = openBuilt({ model, contextSize: 512, slots: 1, loadTimeout: waitMs, stepTimeout: waitMs });
   const engine = await opened(opening);
   if (engine instanceof Error) {
     const { name, message } = engine;

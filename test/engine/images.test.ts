@@ -474,7 +474,7 @@ describe.skipIf(mtmdSource === null)("images", () => {
     const lines: string[] = [];
     const off = await openBuilt({
       model: join(own, "model.gguf"),
-      mmproj: false,
+      mmproj: "off",
       log: (line) => void lines.push(line),
     });
     opened.push(off);
@@ -558,7 +558,7 @@ describe.skipIf(mtmdSource === null)("a model of a repository", () => {
 
 test("a model without a projector says how to get it", async () => {
   const { model } = writeRandomVision(folder, "llava");
-  const engine = await openBuilt({ model, mmproj: false });
+  const engine = await openBuilt({ model, mmproj: "off" });
   opened.push(engine);
   for await (const events of engine.generate(request({ prompt: chat([part(small)]) })))
     expect(events.at(-1)).toMatchObject({

@@ -28,7 +28,7 @@ interface Asked {
  */
 function scheduler(onPass: (number: number) => void, obeys = false) {
   const shape = { capacity: 4096, sequences: 4, batchSize: 512, maxOutputs: 8, threads: 1, unifiedKv: true } as const;
-  const context = new NativeContext(opened.model, { ...shape, flashAttention: false });
+  const context = new NativeContext(opened.model, { ...shape, flashAttention: "off" });
   const sequences = [0, 1, 2, 3].map((id) => new Sequence(context, id));
   let now = 0;
   let toldTokens = 0;

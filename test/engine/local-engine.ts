@@ -23,7 +23,7 @@ const { openLlamaEngine } = (await import(pathToFileURL(built).href)) as {
 
 /** Opens as the built package does, with one thread: tests share small machines. */
 export function openBuilt(options: LlamaEngineOptions): Promise<Engine> {
-  return openLlamaEngine({ threads: 1, gpu: false, contextSize: 1024, ...options });
+  return openLlamaEngine({ threads: 1, gpu: "off", contextSize: 1024, ...options });
 }
 
 export interface TestEngine {

@@ -29,7 +29,7 @@ function open(isLazy: boolean, options: { mmproj?: string } = {}): Promise<OpenE
     [],
   );
   const model = { path: join(folder, "m.gguf"), rowLength: 64, threads: 1 };
-  return openEncoder(model, { gpu: false, ...options }, (line) => void lines.push(line));
+  return openEncoder(model, { gpu: "off", ...options }, (line) => void lines.push(line));
 }
 
 // The demo model has a projector, and most installations have no libmtmd: they need no warning.

@@ -25,7 +25,7 @@ function readBack({ params }: ReturnType<typeof gpuModelParams>): ModelParams {
 
 test("how several GPUs share a model reaches llama.cpp's structure", () => {
   const api = llamaApi();
-  const made = gpuModelParams(api, { gpuLayers: 20, split: { mode: "row", shares: [3, 1], mainGpu: 1 } });
+  const made = gpuModelParams(api, { gpuLayers: 20, placement: { splitMode: "row", tensorSplit: [3, 1], mainGpu: 1 } });
   const read = readBack(made);
   expect(read).toMatchObject({ n_gpu_layers: 20, split_mode: 2, main_gpu: 1, devices: null });
   const most = Number(api.llama_max_devices());
@@ -42,14 +42,16 @@ test("what is not asked for stays as llama.cpp has it", () => {
 
 // With `none` and no GPU, llama.cpp refuses the model: "invalid value for main_gpu".
 test("without a GPU nothing is divided", () => {
-  const made = gpuModelParams(llamaApi(), { gpuLayers: 0, split: { mode: "none", mainGpu: 0 } });
+  const made = gpuModelParams(llamaApi(), { gpuLayers: 0, placement: { splitMode: "none", mainGpu: 0 } });
   expect(readBack(made)).toMatchObject({ n_gpu_layers: 0, split_mode: 1, devices: expect.anything() as unknown });
   made.free();
 });
 
 test("more shares than there can be GPUs are refused in words", () => {
   const shares = Array.from({ length: 1000 }, () => 1);
-  expect(() => gpuModelParams(llamaApi(), { gpuLayers: -1, split: { shares } })).toThrow("1000 numbers");
+  expect(() => gpuModelParams(llamaApi(), { gpuLayers: -1, placement: { tensorSplit: shares } })).toThrow(
+    "1000 numbers",
+  );
 });
 
 test.each(["q8_0", "q4_0", "f32", "bf16"] as const)("a model answers with a cache of %s", async (type) => {
@@ -61,6 +63,6 @@ test.each(["q8_0", "q4_0", "f32", "bf16"] as const)("a model answers with a cach
 });
 
 test("a quantized cache of values without flash attention is refused in words", async () => {
-  const opening = openBuilt({ model: path, cacheTypeV: "q8_0", flashAttention: false });
+  const opening = openBuilt({ model: path, cacheTypeV: "q8_0", flashAttention: "off" });
   await expect(opening).rejects.toThrow("a quantized cache of values needs flash attention");
 });

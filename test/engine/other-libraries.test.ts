@@ -62,7 +62,7 @@ async function failure(spoil: () => void): Promise<string> {
       cpSync(join(source, file), join(libraries, file));
   spoil();
   const model = join(folder, "programmed.gguf");
-  const engine = await openLlamaEngine({ model, threads: 1, gpu: false, contextSize: 512 }).catch(
+  const engine = await openLlamaEngine({ model, threads: 1, gpu: "off", contextSize: 512 }).catch(
     (error: unknown) => error as Error,
   );
   if (!(engine instanceof Error)) {

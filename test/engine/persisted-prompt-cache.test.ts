@@ -35,7 +35,7 @@ async function session(prompts: readonly string[], over: Partial<LlamaEngineOpti
     model: join(folder, "model.gguf"),
     slots: 2,
     keepCache: cache,
-    flashAttention: false,
+    flashAttention: "off",
     cacheMemory: 2 ** 26,
     log,
     ...over,

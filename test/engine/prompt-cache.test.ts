@@ -27,7 +27,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** One slot, so that each other conversation takes it. */
 function open(kind: string, cacheMemory: number): Promise<Engine> {
-  return openBuilt({ model: join(folder, `${kind}.gguf`), slots: 1, chatTemplate, cacheMemory, flashAttention: false });
+  return openBuilt({ model: join(folder, `${kind}.gguf`), slots: 1, chatTemplate, cacheMemory, flashAttention: "off" });
 }
 
 interface Heard extends Generation {

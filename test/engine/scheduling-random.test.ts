@@ -112,7 +112,7 @@ class Run {
 
   constructor({ slots, capacity, unifiedKv, queueLimit, cacheMemory, drafts }: Machine, plans: readonly Plan[]) {
     const options = { capacity, sequences: slots, batchSize: 128, maxOutputs: 8, threads: 1, unifiedKv } as const;
-    this.context = new NativeContext(model, { ...options, flashAttention: false });
+    this.context = new NativeContext(model, { ...options, flashAttention: "off" });
     this.sequences = Array.from({ length: slots }, (_, id) => new Sequence(this.context, id));
     this.#contextSize = unifiedKv ? capacity : Math.floor(this.context.capacity / slots);
     this.followed = plans.map((each, id) => ({

@@ -43,7 +43,7 @@ function scheduler(
     maxOutputs: 8,
     threads: 1,
     unifiedKv,
-    flashAttention: false,
+    flashAttention: "off",
   });
   const vocabulary = new Vocabulary(opened.model);
   const sequences = Array.from({ length: slots }, (_, id) => new Sequence(context, id));

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { chat, events, transports } from "../support/transports.ts";
 import type { Api } from "../support/transports.ts";
-import type { AnswerOptions } from "../../src/serve/config/config.ts";
+import type { EngineModel } from "../../src/serve/config/model-schema.ts";
 
 // What the configuration of a model says of the form of its answers, in both places where it shows: chunks and bodies.
 
@@ -21,7 +21,7 @@ async function shown(api: Api, more: Readonly<Record<string, unknown>> = {}): Pr
 }
 
 describe.each(transports)("through $name", ({ open }) => {
-  const serve = (name: string, settings: AnswerOptions): Promise<Api> => {
+  const serve = (name: string, settings: Partial<EngineModel>): Promise<Api> => {
     const engine = new ScriptedEngine(() => answer(["Hi"]), name);
     return open({ models: [{ kind: "engine", engine, wire: "openai", ...settings }] });
   };
@@ -44,7 +44,7 @@ describe.each(transports)("through $name", ({ open }) => {
     await api.close();
   });
 
-  test.each<[string, AnswerOptions, boolean]>([
+  test.each<[string, Partial<EngineModel>, boolean]>([
     ["gpt-4o", {}, true],
     ["gpt-5-mini", {}, false],
     ["gpt-4o", { logprobsKey: false }, false],

@@ -3,7 +3,7 @@ import { builtinModules } from "node:module";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { createFetchHandler } from "../../src/fetch.ts";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 
 /** Packages that need Node. */
 const nodeOnly = new Set(["undici", "jiti", "node-llama-cpp", "commander"]);

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import type { Log } from "../../src/serve/server/log.ts";
 import { answer, ScriptedEngine, sleep } from "../support/scripted-engine.ts";
 import { chat, serving } from "../support/transports.ts";

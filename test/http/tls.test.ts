@@ -7,7 +7,7 @@ import { connect as connectPlain } from "node:net";
 import { Agent, fetch } from "undici";
 import { afterAll, describe, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import { selfSigned } from "../support/certificate.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { runTruewire, startTruewire } from "../support/serve.ts";

@@ -2,7 +2,7 @@ import { request as httpRequest } from "node:http";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import { ConfigError } from "../../src/serve/config/config-error.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { startTruewire } from "../support/serve.ts";

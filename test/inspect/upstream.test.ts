@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import OpenAI from "openai";
 import { describe, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import { event, finish, role, say, startScripted } from "../upstream/scripted-server.ts";
 import { listed, newest, textOf } from "./support.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";

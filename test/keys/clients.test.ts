@@ -3,7 +3,7 @@ import OpenAI from "openai";
 import { afterEach, describe, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
-import type { KeyEntry } from "../../src/serve/config/config.ts";
+import type { KeyEntry } from "../../src/serve/config/keys-schema.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
 import { keyOf, recordingLog } from "./support.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import type { KeyEntry } from "../../src/serve/config/config.ts";
+import type { KeyEntry } from "../../src/serve/config/keys-schema.ts";
 import { until } from "../support/scripted-engine.ts";
 import { runTruewire, startTruewire } from "../support/serve.ts";
 import { keyOf, withKey } from "./support.ts";

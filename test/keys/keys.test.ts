@@ -7,7 +7,7 @@ import { WebSocket } from "ws";
 import { stringify } from "yaml";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import { ConfigError } from "../../src/serve/config/config-error.ts";
-import type { KeyEntry } from "../../src/serve/config/config.ts";
+import type { KeyEntry } from "../../src/serve/config/keys-schema.ts";
 import { answer, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { chat, json, serving, transports } from "../support/transports.ts";
 import type { Api } from "../support/transports.ts";

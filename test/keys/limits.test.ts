@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { KeyEntry, TruewireConfig } from "../../src/serve/config/config.ts";
+import type { KeyEntry } from "../../src/serve/config/keys-schema.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import { answer, asked, done, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { chat, json, serving, transports } from "../support/transports.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { KeyEntry } from "../../src/serve/config/config.ts";
+import type { KeyEntry } from "../../src/serve/config/keys-schema.ts";
 import type { Log, LogFields } from "../../src/serve/server/log.ts";
 
 /** A key and its entry in a configuration. */

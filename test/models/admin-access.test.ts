@@ -2,7 +2,7 @@ import { request as httpRequest } from "node:http";
 import { expect, test } from "vitest";
 import { createHandler } from "../../src/server.ts";
 import { createServer } from "../../src/serve/app/create-server.ts";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 
 const paths = [

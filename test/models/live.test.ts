@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import type { EngineHealth } from "../../src/wire/core/engine.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
 import { startHub } from "../support/hub-double.ts";

@@ -4,7 +4,7 @@ import { SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import { answer, asked, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { chat, json, serving } from "../support/transports.ts";
 import { say, startScripted } from "../upstream/scripted-server.ts";

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { idOf, said, SocketClient } from "../support/response-socket.ts";
 import { answer, asked, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";

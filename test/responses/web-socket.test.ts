@@ -8,7 +8,7 @@ import { responsesSocket } from "../../src/wire/apis/responses/socket.ts";
 import { createHandler } from "../../src/server.ts";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import { lean } from "../../src/wire/apis/profile.ts";
 import { BodyBudget } from "../../src/serve/server/body-budget.ts";
 import { AssembledTexts } from "../../src/serve/server/client-stores.ts";

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";

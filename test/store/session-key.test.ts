@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTurnKey } from "../../src/serve/app/open-turn-key.ts";
 import { nodeRuntime } from "../../src/serve/app/runtime.ts";
 import { ConfigError } from "../../src/serve/config/config-error.ts";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import { parseConfig } from "../../src/serve/config/schema.ts";
 import { openSecret } from "../../src/serve/kv/open.ts";
 import { silentLog } from "../../src/serve/server/log.ts";

@@ -3,7 +3,7 @@ import { createSecureServer } from "node:http2";
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { Agent, fetch as undiciFetch } from "undici";
-import type { TruewireConfig } from "../../src/serve/config/config.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import { createHandler } from "../../src/server.ts";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import { selfSigned } from "./certificate.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import type { Engine } from "../../src/wire/core/engine.ts";
-import type { ModelEntry } from "../../src/serve/config/config.ts";
+import type { ModelEntry } from "../../src/serve/config/model-schema.ts";
 import { newest } from "../inspect/support.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
 import { ask, startGateway } from "./gateway.ts";

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { describe, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
-import type { ModelEntry } from "../../src/serve/config/config.ts";
+import type { ModelEntry } from "../../src/serve/config/model-schema.ts";
 import type { FallbackReason } from "../../src/wire/core/failure.ts";
 import { closeAfterTest } from "../support/close-after-test.ts";
 import { keyOf } from "../keys/support.ts";

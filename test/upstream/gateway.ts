@@ -1,4 +1,4 @@
-import type { ModelEntry } from "../../src/serve/config/config.ts";
+import type { ModelEntry } from "../../src/serve/config/model-schema.ts";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 

@@ -11,6 +11,7 @@ import { silentLog } from "../../src/serve/server/log.ts";
 import { ask, startGateway } from "./gateway.ts";
 import { gemini } from "../doubles/gemini.ts";
 import { groq } from "../doubles/groq.ts";
+import type { UpstreamModel } from "../../src/serve/config/model-schema.ts";
 import { mistral } from "../doubles/mistral.ts";
 import { startChat } from "../doubles/chat-server.ts";
 import type { Json, Refusal, Double, ChatServer } from "../doubles/chat-server.ts";
@@ -73,7 +74,10 @@ describe.each([groq, gemini(), mistral])("$name, at an address that the table do
     const hosts = { Groq: "api.groq.com", Gemini: "generativelanguage.googleapis.com", Mistral: "api.mistral.ai" };
     const profile = knownServer(`https://${hosts[server.name as keyof typeof hosts]}/v1`, undefined)?.profile ?? {};
     const drop = [...(profile.drop ?? []), "top_k", "store"];
-    const { upstream, truewire } = await setUp({ ...server, owner: "t" }, { requests: { ...profile, drop } });
+    const { upstream, truewire } = await setUp(
+      { ...server, owner: "t" },
+      { requests: { ...(profile as UpstreamModel["requests"]), drop } },
+    );
     expect((await ask(truewire, rich)).status).toBe(200);
     expect(upstream.refusals).toEqual([]);
   });

@@ -5,8 +5,8 @@ export const defaultSlots = 4;
 /** Answers of one owner that may wait for a slot. */
 export const defaultQueueLimit = 64;
 export const defaultBatchSize = 512;
-export const defaultMaxTokenGapMs = 250;
-export const defaultLoadTimeoutMs = 600_000;
+export const defaultMaxTokenGap = 250;
+export const defaultLoadTimeout = 600_000;
 /** Tokens that a draft model drafts at most. */
 export const defaultDraftTokens = 15;
 /** The same for a recurrent model, which keeps a state for each of them. */

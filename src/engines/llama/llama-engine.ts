@@ -13,9 +13,9 @@ import type { GenerationObserver, LogListener } from "../../wire/core/generation
 import type { GenerationRequest } from "../../wire/core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import {
-  defaultLoadTimeoutMs,
+  defaultLoadTimeout,
   defaultBatchSize,
-  defaultMaxTokenGapMs,
+  defaultMaxTokenGap,
   defaultQueueLimit,
   defaultSlots,
 } from "./defaults.ts";
@@ -28,9 +28,9 @@ import { requestText, unwritable, type RequestText } from "./request-text.ts";
 import { hasForeignImages, readImages } from "./vision/read-images.ts";
 import { defaultCacheType } from "./cache-type.ts";
 
-/** How long a process that has work may make no progress. */
-const defaultStepTimeoutMs = 120_000;
-/** Longest decode step of a prompt that no other work waits for, in milliseconds; less where `stepTimeoutMs` is short. */
+/** How long a process that has work may make no progress, in milliseconds. */
+const defaultStepTimeout = 120_000;
+/** Longest decode step of a prompt that no other work waits for, in milliseconds; less where `stepTimeout` is short. */
 const maxBatchMs = 10_000;
 
 /** A local model in a process of its own, which is restarted when it crashes. Opened by `openLlamaEngine`. */
@@ -61,7 +61,7 @@ class LlamaEngine implements Engine {
     this.#open = { ...open, model: opened.path, contextSize: opened.contextSize };
     this.#process = new RestartingProcess(process, {
       open: this.#open,
-      loadTimeoutMs: options.loadTimeoutMs ?? defaultLoadTimeoutMs,
+      loadTimeoutMs: options.loadTimeout ?? defaultLoadTimeout,
       lifecycle: this.#lifecycle,
       listeners: {
         onMessage: (message) => this.receive(message),
@@ -81,7 +81,7 @@ class LlamaEngine implements Engine {
       send: (id, text, message, isWanted, fail) => this.#send(id, text, message, isWanted, fail),
       cancel: (id) => this.#process.current.send({ type: "cancel", id }),
     });
-    const timeoutMs = options.stepTimeoutMs ?? defaultStepTimeoutMs;
+    const timeoutMs = options.stepTimeout ?? defaultStepTimeout;
     this.#watch = new HangWatch(timeoutMs, {
       isBusy: () => this.#isBusy(),
       ping: () => this.#process.current.send({ type: "ping" }),
@@ -479,57 +479,43 @@ function fileStem(path: string): string {
  * message is one sentence for the user.
  */
 export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engine> {
+  const { readImage: _, signal, onProgress, log: listener, ...settings } = options;
+  const {
+    name = fileStem(options.model),
+    stepTimeout = defaultStepTimeout,
+    loadTimeout = defaultLoadTimeout,
+  } = options;
   let open: OpenModelMessage = {
+    ...settings,
     type: "open",
-    model: options.model,
-    contextSize: options.contextSize ?? null,
+    name,
     slots: options.slots ?? defaultSlots,
-    threads: options.threads ?? null,
     batchSize: options.batchSize ?? defaultBatchSize,
-    maxTokenGapMs: options.maxTokenGapMs ?? defaultMaxTokenGapMs,
-    maxBatchMs: Math.min(maxBatchMs, (options.stepTimeoutMs ?? defaultStepTimeoutMs) / 8),
+    maxTokenGap: options.maxTokenGap ?? defaultMaxTokenGap,
+    maxBatchMs: Math.min(maxBatchMs, stepTimeout / 8),
     gpu: options.gpu ?? "auto",
-    split: options.split,
-    flashAttention: options.flashAttention ?? "auto",
     cacheTypeK: options.cacheTypeK ?? defaultCacheType,
     cacheTypeV: options.cacheTypeV ?? defaultCacheType,
-    cacheMemory: options.cacheMemory,
-    keepCache:
-      options.keepCache === undefined
-        ? undefined
-        : { folder: options.keepCache, name: options.name ?? fileStem(options.model) },
     adapters: options.adapters?.length === 0 ? undefined : options.adapters,
-    mmproj: options.mmproj,
-    llamaLibraries: options.llamaLibraries,
     queueLimit: options.queueLimit ?? defaultQueueLimit,
     speculation: options.speculation ?? "auto",
-    loopGuard: options.loopGuard ?? true,
-    draft: options.draft,
-    modelsFolder: options.modelsFolder,
-    hub: options.hub,
-    chatTemplate: options.chatTemplate,
-    toolFormat: options.toolFormat,
-    defaults: options.defaults,
-    constrainCalls: options.constrainCalls,
-    pooling: options.pooling,
-    debug: options.debug === true || undefined,
   };
   let engine: LlamaEngine | undefined;
-  const log: LogListener = (line, level) => options.log?.(line, level);
+  const log: LogListener = (line, level) => listener?.(line, level);
   const start = (): ModelProcess =>
-    new ModelProcess(open, options.loadTimeoutMs ?? defaultLoadTimeoutMs, {
+    new ModelProcess(open, loadTimeout, {
       onMessage: (message) => engine?.receive(message),
       onGone: (how) => engine?.processGone(how),
-      onProgress: (progress) => options.onProgress?.(progress),
+      onProgress: (progress) => onProgress?.(progress),
       log,
     });
   let process = start();
   const stop = (): void => void process.stop();
-  options.signal?.addEventListener("abort", stop, { once: true });
-  if (options.signal?.aborted === true) stop();
+  signal?.addEventListener("abort", stop, { once: true });
+  if (signal?.aborted === true) stop();
   try {
     const opened = await process.opened.catch((error: unknown) => {
-      const next = options.signal?.aborted === true || !process.crashed ? open : withoutGpu(open, process, log);
+      const next = signal?.aborted === true || !process.crashed ? open : withoutGpu(open, process, log);
       if (next === open) throw error;
       open = next;
       process = start();
@@ -537,7 +523,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     });
     engine = new LlamaEngine(options, open, process, opened, Math.floor(Date.now() / 1000));
   } finally {
-    options.signal?.removeEventListener("abort", stop);
+    signal?.removeEventListener("abort", stop);
   }
   return engine;
 }

@@ -292,7 +292,7 @@ export class RestartingProcess {
 export function withoutGpu(open: OpenModelMessage, { usesGpu }: ModelProcess, log: LogListener): OpenModelMessage {
   if (!usesGpu || open.gpu !== "auto") return open;
   log(`${open.model} is loaded for the processor now, since its process crashes on the GPU.`, "warn");
-  return { ...open, gpu: false, noGpu: "its process crashed on the GPU; to try again, unload the model and load it" };
+  return { ...open, gpu: "off", noGpu: "its process crashed on the GPU; to try again, unload the model and load it" };
 }
 
 const restarting = "The model's process crashed and is being restarted.";

@@ -5,12 +5,13 @@ import type { Sampling } from "../../wire/core/request.ts";
 import type { JobOrigin } from "../lifecycle/limited-jobs.ts";
 import type { KvCacheType } from "./cache-type.ts";
 
-/** How a local model is opened and run. */
-export interface LlamaEngineOptions {
+/**
+ * The settings of a local model, with the names and the values of the configuration, in milliseconds and bytes. They are handed to the model's
+ * process as they are.
+ */
+export interface LlamaSettings {
   /** Path of a GGUF file (the first part of a split one), or `hf:owner/repo[:quant]`, which is downloaded. */
   readonly model: string;
-  /** The name that clients use; default: the file's name without `.gguf`. */
-  readonly name?: string;
   /**
    * Context size of each slot in tokens, for prompt and answer. Default: the size that the model was trained for, at most 8192, and less
    * if memory is short.
@@ -29,15 +30,19 @@ export interface LlamaEngineOptions {
    * How long the processing of a prompt may delay the next token of running answers, in milliseconds. Prompts are processed in chunks of
    * up to this duration, but not in chunks so small that their tokens cost much more. Default 250.
    */
-  readonly maxTokenGapMs?: number;
-  /** Put layers on a GPU where there is one: "auto" (default), false, or the number of layers. */
-  readonly gpu?: "auto" | false | number;
-  /** How a model is divided among several GPUs; default: its layers, by the memory that each GPU has free. */
-  readonly split?: GpuSplit;
+  readonly maxTokenGap?: number;
+  /** Put layers on a GPU where there is one: "auto" (default), "off", or the number of layers. */
+  readonly gpu?: "auto" | "off" | number;
+  /** How several GPUs share a model: one GPU holds it (none), each holds some layers (default), or each a part of every layer (row, tensor). */
+  readonly splitMode?: "none" | "layer" | "row" | "tensor";
+  /** The proportions of the GPUs: [3, 1]. Default: by the memory that each has free. */
+  readonly tensorSplit?: readonly number[];
+  /** The number of the GPU that is used with `splitMode: "none"`. */
+  readonly mainGpu?: number;
   /**
    * Flash attention. Default "auto": as llama.cpp decides, but not where a small model on a processor is measured to be slower with it.
    */
-  readonly flashAttention?: "auto" | boolean;
+  readonly flashAttention?: "auto" | "on" | "off";
   /** How keys are kept in memory; default f16. */
   readonly cacheTypeK?: KvCacheType;
   /** The same of values. A quantized type needs flash attention. */
@@ -56,20 +61,15 @@ export interface LlamaEngineOptions {
   /** LoRA adapters; their ids are their indexes. */
   readonly adapters?: readonly LoraAdapter[];
   /**
-   * The model's projector, a GGUF file with which it takes images; `false`: none. Default: the one next to the model's file, if libmtmd is
+   * The model's projector, a GGUF file with which it takes images; `off`: none. Default: the one next to the model's file, if libmtmd is
    * installed.
    */
-  readonly mmproj?: string | false;
+  readonly mmproj?: string;
   /**
    * A folder with the libraries of llama.cpp v0.5.0, a build or a release, in place of node-llama-cpp's. Images need its libmtmd, or the
    * package `@fugood/llama.node`.
    */
   readonly llamaLibraries?: string;
-  /**
-   * Reads an image that is not a PNG, JPEG, GIF or BMP file in a data URL: downloads it, or converts it. Resolves with a data URL; rejects
-   * with an Error with a reason. `origin`: of the request. Default: such images are refused.
-   */
-  readonly readImage?: (url: string, origin: JobOrigin) => Promise<string>;
   /** Log a line at level `debug` for each transition of a slot or a task. Default false. */
   readonly debug?: boolean;
   /** Jinja source that replaces the model's own chat template. */
@@ -83,8 +83,8 @@ export interface LlamaEngineOptions {
    * draft, for measurements ("always"). Answers do not change.
    */
   readonly speculation?: "auto" | "off" | "always";
-  /** End answers that repeat the same text over and over, with reason "length". Default true. */
-  readonly loopGuard?: boolean;
+  /** End answers that repeat the same text over and over, with reason "length". Default "on". */
+  readonly loopGuard?: "on" | "off";
   /** A smaller model, which drafts how the answers continue. It is used where `speculation` allows, and does not change answers. */
   readonly draft?: DraftOptions;
   /**
@@ -98,12 +98,11 @@ export interface LlamaEngineOptions {
    * A model that has work and makes no progress for this time, in milliseconds, is restarted. It must be longer than a decode step: 64
    * tokens of a prompt at least. Default two minutes.
    */
-  readonly stepTimeoutMs?: number;
+  readonly stepTimeout?: number;
   /** A load that makes no progress for this time, in milliseconds, fails. Default ten minutes. */
-  readonly loadTimeoutMs?: number;
+  readonly loadTimeout?: number;
   /** Defaults for requests. */
-  readonly defaults?: {
-    readonly sampling?: Sampling;
+  readonly defaults?: Sampling & {
     readonly maxTokens?: number;
     /** Maximum length, in tokens, of a JSON string in an answer or call that a grammar constrains. */
     readonly maxStringTokens?: number;
@@ -114,6 +113,17 @@ export interface LlamaEngineOptions {
   readonly modelsFolder?: string;
   /** Base URL of the hub for `hf:` names. Default: node-llama-cpp's. */
   readonly hub?: string;
+}
+
+/** How a local model is opened and run. */
+export interface LlamaEngineOptions extends LlamaSettings {
+  /** The name that clients use; default: the file's name without `.gguf`. */
+  readonly name?: string;
+  /**
+   * Reads an image that is not a PNG, JPEG, GIF or BMP file in a data URL: downloads it, or converts it. Resolves with a data URL; rejects
+   * with an Error with a reason. `origin`: of the request. Default: such images are refused.
+   */
+  readonly readImage?: (url: string, origin: JobOrigin) => Promise<string>;
   /** Called while the model is downloaded, then while it is loaded. */
   readonly onProgress?: (progress: OpenProgress) => void;
   /** Aborts the opening, which rejects with `ModelOpenError`. */
@@ -134,16 +144,6 @@ export interface LoraAdapter {
   readonly path: string;
   /** Default scale for requests. Default 1. */
   readonly scale?: number;
-}
-
-/** How several GPUs share a model (llama.h, `llama_model_params`). */
-export interface GpuSplit {
-  /** One GPU holds the model (none), each holds some layers, or each holds a part of every layer (row, tensor). */
-  readonly mode?: "none" | "layer" | "row" | "tensor";
-  /** The proportions of the GPUs: [3, 1]. */
-  readonly shares?: readonly number[];
-  /** The number of the GPU that is used with `none`. */
-  readonly mainGpu?: number;
 }
 
 export interface OpenProgress {

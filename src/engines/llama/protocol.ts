@@ -1,13 +1,10 @@
-import type { Format } from "../../text/formats/format.ts";
 import type { CacheMiss } from "../../wire/core/cache-miss.ts";
 import type { ModelInfo, SlotState, TextToTokenize } from "../../wire/core/engine.ts";
 import type { GenerationEvent, GenerationFailure, Usage } from "../../wire/core/events.ts";
 import type { InspectedPrompt } from "../../wire/core/inspection.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
-import type { KvCacheType } from "./cache-type.ts";
-import type { PoolingSetting } from "./file/embedding-plan.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
-import type { DraftOptions, GpuSplit, LlamaEngineOptions, LoraAdapter, OpenProgress } from "./options.ts";
+import type { LlamaSettings, OpenProgress } from "./options.ts";
 import type { TakenMedia } from "../../wire/core/unreadable-part.ts";
 
 /**
@@ -91,49 +88,27 @@ export interface TokensChunk {
 /** Maximum number of tokens in a message, since to write and read a longer one delays other answers. */
 export const maxTokensPerMessage = 4096;
 
-export interface OpenModelMessage {
+/** The settings of the model, with their defaults, and what this process knows of them. */
+export interface OpenModelMessage
+  extends Omit<LlamaSettings, DefaultedSetting>, Required<Pick<LlamaSettings, DefaultedSetting>> {
   readonly type: "open";
-  /** A file, or an `hf:` name. */
-  readonly model: string;
-  /** null: the size that the model was trained for, at most 8192, and less if memory is short. */
-  readonly contextSize: number | null;
-  readonly slots: number;
-  /** null: depends on the machine and the model. */
-  readonly threads: number | null;
-  readonly batchSize: number;
-  readonly maxTokenGapMs: number;
+  /** The model's name in the folder of the persisted prompt cache. */
+  readonly name: string;
   /** Longest time in milliseconds that a batch with a part of a prompt may take. */
   readonly maxBatchMs: number;
-  readonly gpu: "auto" | false | number;
   /** Why no GPU is used, where `gpu` does not say it. */
   readonly noGpu?: string;
-  readonly split?: GpuSplit;
-  readonly flashAttention: "auto" | boolean;
-  readonly cacheTypeK: KvCacheType;
-  readonly cacheTypeV: KvCacheType;
-  /** In bytes. Default: depends on the model and the machine. */
-  readonly cacheMemory?: number;
-  /** The folder of the persisted prompt cache, and the model's name in it. */
-  readonly keepCache?: { readonly folder: string; readonly name: string };
-  readonly adapters?: readonly LoraAdapter[];
-  /** The projector of images: a file; `false`: none. Default: one that is next to the model. */
-  readonly mmproj?: string | false;
-  /** A folder with the libraries of llama.cpp. */
-  readonly llamaLibraries?: string;
-  readonly queueLimit: number;
-  readonly modelsFolder?: string;
-  readonly hub?: string;
-  readonly chatTemplate?: string;
-  readonly toolFormat?: Format;
-  readonly defaults?: LlamaEngineOptions["defaults"];
-  readonly constrainCalls?: boolean;
-  readonly speculation: NonNullable<LlamaEngineOptions["speculation"]>;
-  readonly loopGuard: boolean;
-  readonly draft?: DraftOptions;
-  readonly pooling?: PoolingSetting;
-  /** Log a line at level `debug` for each transition of a slot or a task. */
-  readonly debug?: true;
 }
+
+type DefaultedSetting =
+  | "slots"
+  | "batchSize"
+  | "maxTokenGap"
+  | "gpu"
+  | "cacheTypeK"
+  | "cacheTypeV"
+  | "queueLimit"
+  | "speculation";
 
 /** Where a model computes. */
 export interface ModelDevice {

@@ -1,11 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { ConfigError } from "../config/config-error.ts";
-import type { UpstreamTls } from "../config/config.ts";
+import type { UpstreamModelConfig } from "../config/model-schema.ts";
 import { createSecureContext } from "node:tls";
 import type { Config } from "../config/schema.ts";
 import type { ServerCertificate } from "../server/listen.ts";
 import { parseKeys } from "../config/keys-schema.ts";
 import type { KeyConfig } from "../config/keys-schema.ts";
+
+type UpstreamTls = NonNullable<UpstreamModelConfig["tls"]>;
 
 /** Returns `tls` with the contents of the files instead of their names. */
 export async function readCertificates(tls: UpstreamTls): Promise<UpstreamTls> {

@@ -10,7 +10,7 @@ import { exact, lean } from "../../wire/apis/profile.ts";
 import type { HashedKey } from "../server/keys/key-ring.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { Inspector } from "../server/inspect/inspector.ts";
-import type { TruewireConfig } from "../config/config.ts";
+import type { TruewireConfig } from "../config/schema.ts";
 import type { Log } from "../server/log.ts";
 import type { ModelConfig } from "../config/model-schema.ts";
 

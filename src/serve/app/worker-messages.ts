@@ -1,4 +1,4 @@
-import type { TruewireConfig } from "../config/config.ts";
+import type { TruewireConfig } from "../config/schema.ts";
 import type { ModelInfo } from "../../wire/core/engine.ts";
 
 /** What a worker sends to its parent process. A worker answers its `serve` messages in their order, each with `ready` or `failed`. */

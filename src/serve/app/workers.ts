@@ -1,5 +1,5 @@
 import { checkWorkers } from "../config/check-workers.ts";
-import type { TruewireConfig } from "../config/config.ts";
+import type { TruewireConfig } from "../config/schema.ts";
 import { parseConfig } from "../config/schema.ts";
 import type { ModelInfo } from "../../wire/core/engine.ts";
 import { openLog } from "../server/logger.ts";

@@ -1,7 +1,7 @@
 import colors from "picocolors";
 import { ports } from "../../wire/apis/ports.ts";
 import { nameOf } from "../app/open-engine.ts";
-import type { TruewireConfig } from "../config/config.ts";
+import type { TruewireConfig } from "../config/schema.ts";
 import type { ModelConfig } from "../config/model-schema.ts";
 import { parseConfig } from "../config/schema.ts";
 import type { ModelInfo } from "../../wire/core/engine.ts";

@@ -1,6 +1,6 @@
 import { Agent, get } from "node:http";
 import { readModelList } from "../../wire/apis/models/models.ts";
-import type { UpstreamModel } from "../config/config.ts";
+import type { UpstreamModel } from "../config/model-schema.ts";
 import { isObject } from "../../wire/core/json.ts";
 import { isTruewire, knownServers, serverListing } from "./known-servers.ts";
 

@@ -1,8 +1,11 @@
 import { existsSync } from "node:fs";
 import { ConfigError } from "../config/config-error.ts";
-import type { HostedToolsOptions, LocalModel, ModelEntry, TruewireConfig } from "../config/config.ts";
+import type { HostedToolsOptions } from "../config/hosted-tools-schema.ts";
+import type { LocalModel, ModelEntry } from "../config/model-schema.ts";
+import type { TruewireConfig } from "../config/schema.ts";
 import { errorInFile, noModels, readConfigFile } from "../config/read-config-file.ts";
-import { parseConfig } from "../config/schema.ts";
+import { isServerSetting, parseConfig } from "../config/schema.ts";
+import { modelKinds, settingsOfKinds } from "../config/model-schema.ts";
 import { isFolder, modelsInFolder } from "../config/folder.ts";
 import { modelOfTarget } from "../config/target.ts";
 import { libraryFolders } from "../../engines/llama/libraries/library-folders.ts";
@@ -22,46 +25,20 @@ import { spawn } from "node:child_process";
 
 type Options = Readonly<Record<string, unknown>>;
 
-/** Which options belong to the models, and to which kinds of them; all others are the server's. */
-const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
-  contextSize: ["local"],
-  slots: ["local"],
-  threads: ["local", "program"],
-  gpu: ["local"],
-  splitMode: ["local"],
-  tensorSplit: ["local"],
-  mainGpu: ["local"],
-  flashAttention: ["local"],
-  cacheTypeK: ["local"],
-  cacheTypeV: ["local"],
-  cacheMemory: ["local"],
-  keepCache: ["local"],
-  lora: ["local"],
-  mmproj: ["local"],
-  llamaLibraries: ["local"],
-  batchSize: ["local"],
-  maxTokenGap: ["local"],
-  queueLimit: ["local"],
-  pooling: ["local"],
-  load: ["local"],
-  idleUnload: ["local"],
-  speculation: ["local"],
-  loopGuard: ["local", "upstream", "program"],
-  draft: ["local"],
-  constrainCalls: ["local"],
-  chatTemplate: ["local"],
-  toolFormat: ["local", "upstream", "program"],
-  key: ["upstream"],
-  model: ["upstream"],
-  watch: ["program"],
-  showErrors: ["program"],
+/** Settings whose options have another name, that of one entry. */
+const settingNames: Readonly<Record<string, string>> = {
+  model: "models",
+  lora: "adapters",
+  hostedProgram: "programs",
 };
 
-/** A setting of a model from its option: those that may be given several times have other names there. */
-function settingOf([name, value]: readonly [string, unknown]): readonly [string, unknown] {
-  if (name === "model") return ["models", value];
-  if (name === "hostedProgram") return ["programs", value];
-  return name === "lora" ? ["adapters", (value as readonly string[]).map((path) => ({ path }))] : [name, value];
+function settingOf(option: string): string {
+  return settingNames[option] ?? option;
+}
+
+/** Whether an option is a setting of a kind of model; all others are the server's. */
+function isFor(kind: ModelEntry["kind"], option: string): boolean {
+  return !isServerSetting(option) && settingsOfKinds[kind].has(settingOf(option));
 }
 
 /** Options that are no settings of the server. */
@@ -274,7 +251,7 @@ async function withPlaces(error: unknown, options: Options, file: string | undef
   if (!(error instanceof ConfigError)) return error;
   const lines = error.problems.map(({ path, message, line }) => {
     const setting = path[0] === "models" ? path[2] : path[0] === "hostedTools" ? path[1] : path[0];
-    const given = Object.entries(options).find((option) => setting !== undefined && settingOf(option)[0] === setting);
+    const given = Object.entries(options).find((option) => setting !== undefined && settingOf(option[0]) === setting);
     if (line !== undefined || given === undefined) return undefined;
     const [name, value] = given;
     const option = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
@@ -312,7 +289,9 @@ async function configuration(
 ): Promise<TruewireConfig> {
   const fromFile: TruewireConfig = file === undefined ? {} : await readConfigFile(file, process.env);
   const own: TruewireConfig = Object.fromEntries(
-    Object.entries(options).filter(([name]) => !otherOptions.has(name) && !(name in modelOptions)),
+    Object.entries(options).filter(
+      ([name]) => !otherOptions.has(name) && !modelKinds.some((kind) => isFor(kind, name)),
+    ),
   );
   refuseMixedKeys(fromFile, own);
   const models: (string | ModelEntry)[] = [...(fromFile.models ?? [])];
@@ -359,8 +338,11 @@ function listed(keys: string): string[] {
 
 function withOptions(model: ModelEntry, options: Options): ModelEntry {
   const own = Object.entries(options)
-    .filter(([name]) => modelOptions[name]?.includes(model.kind))
-    .map(settingOf);
+    .filter(([name]) => isFor(model.kind, name))
+    .map(([name, value]) => [
+      settingOf(name),
+      name === "lora" ? (value as readonly string[]).map((path) => ({ path })) : value,
+    ]);
   return { ...model, ...Object.fromEntries(own) };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { TruewireConfig } from "./config.ts";
+import type { TruewireConfig } from "./schema.ts";
 import { parseConfig } from "./schema.ts";
 import { checkWorkers } from "./check-workers.ts";
 

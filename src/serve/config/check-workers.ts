@@ -1,5 +1,5 @@
 import { ConfigError } from "./config-error.ts";
-import type { TruewireConfig } from "./config.ts";
+import type { TruewireConfig } from "./schema.ts";
 import { parseConfig } from "./schema.ts";
 import { isLimited } from "./keys-schema.ts";
 import type { KeyConfig } from "./keys-schema.ts";

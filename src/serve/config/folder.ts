@@ -1,6 +1,6 @@
 import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { basename, join, relative } from "node:path";
-import type { LocalModel } from "./config.ts";
+import type { LocalModel } from "./model-schema.ts";
 
 /** Folders of models have one for each author and one for each model, at most. */
 const maxDepth = 3;

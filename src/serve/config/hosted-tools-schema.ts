@@ -1,61 +1,9 @@
 import * as z from "zod";
 import type { HostedProgram } from "../../wire/core/hosted-program.ts";
-import type { HostedToolsOptions, McpServerOptions, WebSearchOptions } from "./config.ts";
 import { ConfigError, type ConfigProblem } from "./config-error.ts";
 import { anyText, expected, flag, integer, listShape, mappingOf, oneOf, settings, text } from "./shapes.ts";
+import type { Parsed, Written } from "./shapes.ts";
 import { bytes, time } from "./units.ts";
-
-interface Limits {
-  /** In milliseconds. */
-  readonly timeout?: number | undefined;
-  readonly maxCalls?: number | undefined;
-  /** In characters. */
-  readonly maxOutput?: number | undefined;
-}
-
-interface Domains {
-  readonly allowedDomains?: readonly string[] | undefined;
-  readonly blockedDomains?: readonly string[] | undefined;
-}
-
-export interface WebSearchConfig extends Limits, Domains {
-  readonly engine?: "searxng" | "brave" | "tavily" | undefined;
-  readonly url?: string | undefined;
-  readonly key?: string | undefined;
-  readonly program?: string | HostedProgram | undefined;
-  readonly maxResults?: number | undefined;
-}
-
-export interface WebFetchConfig extends Limits, Domains {
-  readonly privateHosts: readonly string[];
-  readonly anyUrl: boolean;
-  /** In bytes. */
-  readonly maxSize?: number | undefined;
-}
-
-export interface McpServerConfig extends Limits {
-  readonly command?: string | undefined;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly folder?: string | undefined;
-  readonly url?: string | undefined;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly connector?: string | undefined;
-  readonly functions?: readonly string[] | undefined;
-}
-
-export interface HostedProgramConfig extends Limits {
-  /** `checkHostedTools` requires it. */
-  readonly program?: string | HostedProgram | undefined;
-}
-
-/** What runs hosted tools; absent: nothing runs them. */
-export interface HostedToolsConfig {
-  readonly webSearch?: WebSearchConfig | undefined;
-  readonly webFetch?: WebFetchConfig | undefined;
-  readonly mcp: Readonly<Record<string, McpServerConfig>>;
-  readonly programs: Readonly<Record<string, HostedProgramConfig>>;
-}
 
 const limits = {
   timeout: time
@@ -66,7 +14,7 @@ const limits = {
   maxOutput: bytes.optional().describe("The longest result, in characters; longer ones are cut (default 100KiB)"),
 };
 
-const domainList = (description: string): z.ZodType<readonly string[] | undefined, readonly string[] | undefined> =>
+const domainList = (description: string): z.ZodOptional<z.ZodArray<z.ZodString>> =>
   listShape(text("a domain, such as example.com"), "a list such as [example.com, docs.example.org/guide]")
     .optional()
     .describe(description);
@@ -103,6 +51,9 @@ const webSearchMembers = settings(
   searchText,
 );
 
+export type WebSearchConfig = Parsed<typeof webSearchMembers>;
+type WebSearchOptions = Written<typeof webSearchMembers>;
+
 /** A target as on the command line: a URL of SearXNG, the name of an engine, or a program. */
 function searchOf(target: string): WebSearchOptions {
   if (target === "brave" || target === "tavily") return { engine: target };
@@ -137,6 +88,8 @@ const webFetchMembers = settings(
   },
   fetchText,
 );
+export type WebFetchConfig = Parsed<typeof webFetchMembers>;
+
 const webFetchSchema = z.union(
   [z.boolean().transform((isOn) => (isOn ? webFetchMembers.parse({}) : undefined)), webFetchMembers],
   {
@@ -174,6 +127,9 @@ const mcpMembers = settings(
   mcpText,
 );
 
+export type McpServerConfig = Parsed<typeof mcpMembers>;
+type McpServerOptions = Written<typeof mcpMembers>;
+
 /** A target as on the command line: a URL, a file for Node, or a command whose arguments are separated by spaces. */
 function mcpOf(target: string): McpServerOptions {
   if (/^https?:\/\//i.test(target)) return { url: target };
@@ -189,24 +145,27 @@ const mcpSchema: z.ZodType<McpServerConfig, string | McpServerOptions> = z.union
 
 const programText = "a file such as ./run.ts, or a mapping such as { program: ./run.ts, timeout: 2m }";
 const programMembers = settings({ program: hostedProgramSchema.optional(), ...limits }, programText);
-const programEntry: z.ZodType<HostedProgramConfig, unknown> = z.union(
+/** `checkHostedTools` requires a program. */
+export type HostedProgramConfig = Parsed<typeof programMembers>;
+
+const programEntry: z.ZodType<HostedProgramConfig, string | HostedProgram | Written<typeof programMembers>> = z.union(
   [hostedProgramSchema.transform((program) => programMembers.parse({ program })), programMembers],
   { error: expected(programText) },
 );
 
 /** Names that clients use, and that metrics and keys have. */
 const nameError = "expected a name of letters, digits, - and _, such as docs";
-const named = <Value extends z.ZodType>(
-  value: Value,
+const named = <Read, Given>(
+  value: z.ZodType<Read, Given>,
   what: string,
-): z.ZodType<Readonly<Record<string, z.output<Value>>>> =>
+): z.ZodType<Readonly<Record<string, Read>>, Readonly<Record<string, Given>>> =>
   mappingOf(value, what).superRefine((entries, context) => {
     for (const name of Object.keys(entries))
       if (!/^[\w-]{1,64}$/.test(name)) context.addIssue({ code: "custom", path: [name], message: nameError });
   });
 
 /** What runs the tools that an API's vendor runs in its own service: nothing, unless it is configured. */
-export const hostedToolsSchema: z.ZodType<HostedToolsConfig, HostedToolsOptions | undefined> = settings(
+const hostedTools = settings(
   {
     webSearch: webSearchSchema.optional().describe("What searches the web: SearXNG, Brave, Tavily, or a program"),
     webFetch: webFetchSchema.optional().describe("Whether pages are fetched, from the public internet"),
@@ -218,7 +177,14 @@ export const hostedToolsSchema: z.ZodType<HostedToolsConfig, HostedToolsOptions 
       .describe("Modules of your own by the type of tool that they run: code_interpreter, file_search, or any other"),
   },
   "a mapping such as { webSearch: http://127.0.0.1:8888 }",
-).prefault({}) as z.ZodType<HostedToolsConfig, HostedToolsOptions | undefined>;
+);
+
+/** What runs hosted tools (docs/hosted-tools.md). */
+export type HostedToolsOptions = Written<typeof hostedTools>;
+/** The same, with its defaults; absent: nothing runs them. */
+export type HostedToolsConfig = Parsed<typeof hostedTools>;
+
+export const hostedToolsSchema: z.ZodPrefault<typeof hostedTools> = hostedTools.prefault({});
 
 /** Throws `ConfigError` for what is missing in mappings, or excludes another member: what no schema of a single setting says. */
 export function checkHostedTools({ webSearch, mcp, programs }: HostedToolsConfig): void {

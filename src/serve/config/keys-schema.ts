@@ -1,25 +1,7 @@
 import * as z from "zod";
 import { ConfigError } from "./config-error.ts";
-import type { QueueTier } from "../../wire/core/request.ts";
-import type { KeyEntry } from "./config.ts";
 import { problemsOf, expectation, expected, integer, listShape, oneOf, settings, text } from "./shapes.ts";
-
-/** A key that is known by its hash, and what it may use. */
-export interface KeyConfig {
-  readonly name: string;
-  /** SHA-256 in lower-case hexadecimal digits. */
-  readonly hash: string;
-  readonly models?: readonly string[] | undefined;
-  readonly hostedTools?: readonly string[] | undefined;
-  readonly requestsPerMinute?: number | undefined;
-  readonly tokensPerMinute?: number | undefined;
-  readonly tokensPerDay?: number | undefined;
-  readonly concurrency?: number | undefined;
-  readonly answerTokens?: number | undefined;
-  readonly priority?: QueueTier | undefined;
-  /** Unix time in milliseconds. */
-  readonly expires?: number | undefined;
-}
+import type { Parsed, Written } from "./shapes.ts";
 
 const hashError = expected("the hash of a key, such as truewire keys new prints it: sha256: and 64 hexadecimal digits");
 const timeError = expected("a day such as 2027-01-31, or a time such as 2027-01-31T18:00:00Z");
@@ -69,6 +51,11 @@ const key = settings(
   },
   "a mapping such as { name: alice, hash: sha256:… }",
 );
+
+/** A key that is known by its hash, and what it may use; a limit that is absent does not apply. */
+export type KeyEntry = Written<typeof key>;
+/** The same: its hash in lower-case hexadecimal digits, and when it expires as Unix time in milliseconds. */
+export type KeyConfig = Parsed<typeof key>;
 
 /** Two keys that are the same one would have to be of one name, with one set of limits: which was meant? */
 export const keysSchema: z.ZodType<readonly KeyConfig[], readonly KeyEntry[]> = listShape(

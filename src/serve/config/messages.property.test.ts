@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { stringify } from "yaml";
 import { ConfigError } from "./config-error.ts";
 import type { ConfigProblem } from "./config-error.ts";
-import type { TruewireConfig } from "./config.ts";
+import type { TruewireConfig } from "./schema.ts";
 import { readConfigFile } from "./read-config-file.ts";
 import { configJsonSchema, parseConfig } from "./schema.ts";
 

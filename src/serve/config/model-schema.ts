@@ -1,5 +1,6 @@
 import * as z from "zod";
-import type { EngineModel, LocalModel, ProgramModel, UpstreamModel, UpstreamTimeouts, WireName } from "./config.ts";
+import type { Program } from "../../wire/apis/chat/program.ts";
+import type { Engine } from "../../wire/core/engine.ts";
 import { chatServiceTiers } from "../../wire/apis/chat/schema.ts";
 import { fallbackReasons } from "../../wire/core/failure.ts";
 import { formatSchema } from "../../text/formats/read-format.ts";
@@ -29,6 +30,7 @@ import {
   text,
   wholeNumber,
 } from "./shapes.ts";
+import type { Parsed, Written } from "./shapes.ts";
 import { bytes, time } from "./units.ts";
 
 /** `off` is a string in YAML 1.2. */
@@ -40,34 +42,8 @@ const adaptationSwitches = Object.fromEntries(adaptationNames.map((name) => [nam
   [Name in AdaptationName]: typeof adaptationSwitch;
 };
 
-/** A model's entry with its numbers as numbers, times in milliseconds. */
-export type ModelConfig = LocalModelConfig | UpstreamModelConfig | ProgramModelConfig | EngineModelConfig;
-export type LocalModelConfig = Parsed<LocalModel>;
-export type UpstreamModelConfig = Parsed<UpstreamModel>;
-export type ProgramModelConfig = Parsed<ProgramModel>;
-export type EngineModelConfig = Parsed<EngineModel>;
-
-/** What may be written in several ways is in one: numbers, times, the name of a form, names of models. */
-type Parsed<T> = {
-  readonly [K in keyof T]: number | string extends NonNullable<T[K]>
-    ? Exclude<T[K], string>
-    : K extends "timeouts"
-      ? { readonly [N in keyof UpstreamTimeouts]: number }
-      : K extends "wire"
-        ? WireName
-        : K extends "models"
-          ? Readonly<Record<string, string>>
-          : K extends "tensorSplit"
-            ? readonly number[]
-            : K extends "draft"
-              ? { readonly path: string; readonly maxTokens?: number }
-              : K extends "adapt"
-                ? Readonly<Partial<Record<AdaptationName, boolean | undefined>>>
-                : T[K];
-} & { readonly aliases: readonly string[] };
-
 /** `openai` is the older name of `exact`. */
-export const wireSchema: z.ZodType<WireName, WireName | "openai"> = z
+export const wireSchema: z.ZodType<"lean" | "exact", "lean" | "exact" | "openai"> = z
   .enum(["lean", "exact", "openai"], { error: expected("lean or exact") })
   .transform((name) => (name === "openai" ? "exact" : name))
   .describe("The form of the answers: lean or exact (openai is the older name of exact)");
@@ -302,7 +278,7 @@ const draftFile = "a GGUF file, such as models/small.gguf, or hf:owner/repo";
 /** A mapping, or only its path, as with --draft. */
 const draft = z.union(
   [
-    text(draftFile).transform((path): LocalModelConfig["draft"] => ({ path })),
+    text(draftFile).transform((path): { path: string; maxTokens?: number | undefined } => ({ path })),
     settings(
       {
         path: text(draftFile).describe("A GGUF file, or hf:owner/repo[:quant]"),
@@ -554,7 +530,9 @@ const upstream = settings(
 ).describe("A server with an OpenAI API, or nearly one");
 
 /** A program is a path in a file; in code, it may be the program itself. */
-export const programSchema: z.ZodType<ProgramModel["program"]> = z.custom<ProgramModel["program"]>(
+export const programSchema: z.ZodType<string | Program | object, string | Program | object> = z.custom<
+  string | Program | object
+>(
   (value) =>
     (typeof value === "string" && value !== "") ||
     typeof value === "function" ||
@@ -577,24 +555,52 @@ const programModel = settings(
   "a mapping such as { kind: program, program: ./program.ts }",
 ).describe("A module of your own");
 
+export const engineSchema: z.ZodType<Engine, Engine> = z.custom<Engine>(
+  (value) => typeof value === "object" && value !== null && "generate" in value,
+  { error: expected("an object with the methods of an Engine") },
+);
+
 const engineModel = settings(
   {
     kind: z.literal("engine"),
-    engine: z.custom<EngineModel["engine"]>(
-      (value) => typeof value === "object" && value !== null && "generate" in value,
-      { error: expected("an object with the methods of an Engine") },
-    ),
+    engine: engineSchema,
     ...answer,
   },
   'an object such as { kind: "engine", engine }',
 );
 
+const kindsOfModels = z.discriminatedUnion("kind", [local, upstream, programModel, engineModel], {
+  error: ({ input }) => kindError(input),
+});
+
+/** A GGUF file, run by llama.cpp. */
+export type LocalModel = Written<typeof local>;
+/** A server with an OpenAI API, or nearly one. */
+export type UpstreamModel = Written<typeof upstream>;
+/** The user's own code: a file; in code also the program itself, a model of the AI SDK, or an engine. */
+export type ProgramModel = Written<typeof programModel>;
+/** An engine made by the caller: in code only. */
+export type EngineModel = Written<typeof engineModel>;
+export type ModelEntry = LocalModel | UpstreamModel | ProgramModel | EngineModel;
+
+/** The same with numbers as numbers, times in milliseconds, sizes in bytes. */
+export type LocalModelConfig = Parsed<typeof local>;
+export type UpstreamModelConfig = Parsed<typeof upstream>;
+export type ModelConfig = LocalModelConfig | UpstreamModelConfig | ProgramModelConfig | EngineModelConfig;
+export type ProgramModelConfig = Parsed<typeof programModel>;
+type EngineModelConfig = Parsed<typeof engineModel>;
+
+export const modelKinds: readonly ModelEntry["kind"][] = ["local", "upstream", "program", "engine"];
+/** The names of the settings of each kind of model. */
+export const settingsOfKinds: Readonly<Record<ModelEntry["kind"], ReadonlySet<string>>> = {
+  local: new Set(Object.keys(local.shape)),
+  upstream: new Set(Object.keys(upstream.shape)),
+  program: new Set(Object.keys(programModel.shape)),
+  engine: new Set(Object.keys(engineModel.shape)),
+};
+
 /** One entry of `models`. */
-export const modelSchema: z.ZodType<ModelConfig> = z.discriminatedUnion(
-  "kind",
-  [local, upstream, programModel, engineModel],
-  { error: ({ input }) => kindError(input) },
-);
+export const modelSchema: z.ZodType<ModelConfig, ModelEntry> = kindsOfModels;
 
 const kinds = "local, upstream or program";
 

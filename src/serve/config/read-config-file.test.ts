@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { TruewireConfig } from "./config.ts";
+import type { TruewireConfig } from "./schema.ts";
 import { readConfigFile } from "./read-config-file.ts";
 
 let folder: string;

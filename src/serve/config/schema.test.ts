@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { ConfigError } from "./config-error.ts";
-import type { TruewireConfig } from "./config.ts";
+import type { TruewireConfig } from "./schema.ts";
 import { configJsonSchema, parseConfig } from "./schema.ts";
 
 describe("parseConfig", () => {

@@ -1,31 +1,13 @@
 import * as z from "zod";
 import { ConfigError } from "./config-error.ts";
-import type {
-  LogFormat,
-  LogLevel,
-  MetricsAccess,
-  ModelEntry,
-  TruewireConfig,
-  WireName,
-  StoreOptions,
-} from "./config.ts";
-import { modelSchema, programSchema, wireSchema } from "./model-schema.ts";
-import type { ModelConfig } from "./model-schema.ts";
+import { engineSchema, modelSchema, programSchema, wireSchema } from "./model-schema.ts";
+import type { ModelEntry } from "./model-schema.ts";
 import { hostedProgramSchema, hostedToolsSchema } from "./hosted-tools-schema.ts";
-import type { HostedToolsConfig } from "./hosted-tools-schema.ts";
 import { keysSchema } from "./keys-schema.ts";
-import type { KeyConfig } from "./keys-schema.ts";
 import { problemsOf, expectation, expected, flag, integer, listShape, oneOf, settings, text } from "./shapes.ts";
+import type { Parsed, Written } from "./shapes.ts";
 import { modelOfTarget } from "./target.ts";
 import { bytes, duration, size, age } from "./units.ts";
-
-/** Where responses are kept, and how many: sizes in bytes, the age in milliseconds. */
-interface StoreConfig {
-  readonly at: string;
-  readonly maxCount: number;
-  readonly maxSize: number;
-  readonly maxAge: number;
-}
 
 const storePlaceText = "memory, a folder, or a URL such as redis://localhost:6379";
 
@@ -45,21 +27,12 @@ const storeMembers = settings(
 );
 
 /** A text is the place alone. */
-const storeSchema: z.ZodType<StoreConfig, string | StoreOptions | undefined> = z
+const storeSchema = z
   .union([storePlace.transform((at) => storeMembers.parse({ at })), storeMembers], {
     error: expected(`${storePlaceText}, or a mapping such as { at: ./responses, maxAge: 7d }`),
   })
   .default(storeMembers.parse({}))
   .describe("Where responses are kept for clients that refer to them: memory, a folder or redis://HOST:PORT");
-
-/** What is kept of turns for the next requests of their sessions: sizes in bytes, the age in milliseconds. */
-export interface SessionsConfig {
-  readonly memory: boolean;
-  readonly maxCount: number;
-  readonly maxSize: number;
-  readonly maxTurn: number;
-  readonly maxAge: number;
-}
 
 const sessionsSchema = settings(
   {
@@ -75,47 +48,6 @@ const sessionsSchema = settings(
   },
   "a mapping such as { memory: false }",
 );
-
-/** A valid configuration: times in milliseconds, sizes in bytes, defaults filled in. */
-export interface Config {
-  readonly host: string;
-  readonly port: number;
-  readonly workers: number;
-  readonly tlsCert?: string | undefined;
-  readonly tlsKey?: string | undefined;
-  readonly apiKey: readonly string[];
-  readonly keys: readonly KeyConfig[];
-  readonly keysFile?: string | undefined;
-  readonly profilesFile?: string | undefined;
-  readonly sharedLimits?: string | undefined;
-  readonly corsOrigin: readonly string[];
-  readonly wire: WireName;
-  readonly hold: number;
-  readonly keepAlive: number;
-  readonly readerPatience: number;
-  readonly resumeStreams: number;
-  readonly grace: number;
-  readonly bodyLimit: number;
-  readonly bodyBudget?: number;
-  readonly headerTimeout: number;
-  readonly requestTimeout: number;
-  readonly idleTimeout: number;
-  readonly logLevel: LogLevel;
-  readonly logFormat?: LogFormat | undefined;
-  readonly logStream?: string | undefined;
-  readonly metrics?: MetricsAccess | undefined;
-  readonly metricsKey: readonly string[];
-  readonly store: StoreConfig;
-  readonly sessions: SessionsConfig;
-  readonly sessionKey?: string | undefined;
-  readonly memory?: number | undefined;
-  readonly loadWait: number;
-  readonly adminKey: readonly string[];
-  readonly inspect?: boolean | undefined;
-  readonly inspectSize: number;
-  readonly hostedTools: HostedToolsConfig;
-  readonly models: readonly ModelConfig[];
-}
 
 /** Checks a configuration given as an object. Throws `ConfigError` with every problem that it has. */
 export function parseConfig(value: TruewireConfig): Config {
@@ -154,12 +86,28 @@ export function configJsonSchema(): Record<string, unknown> {
   return { ...schema, title: "truewire.yaml" } as Record<string, unknown>;
 }
 
-function list(what: string, description: string): z.ZodType<string[], string | string[] | undefined> {
-  return z
+/** The same for objects in code, which may have engines and functions; `typeInCode`: their types. */
+export function codeJsonSchema(): Record<string, unknown> {
+  return z.toJSONSchema(server, {
+    io: "input",
+    unrepresentable: "any",
+    override: ({ zodSchema, jsonSchema }) => {
+      const of: unknown = zodSchema;
+      if (of === programSchema) jsonSchema["typeInCode"] = "string | Program | object";
+      if (of === hostedProgramSchema) jsonSchema["typeInCode"] = "string | HostedProgram";
+      if (of === engineSchema) jsonSchema["typeInCode"] = "Engine";
+    },
+  }) as Record<string, unknown>;
+}
+
+function list(
+  what: string,
+  description: string,
+): z.ZodPrefault<z.ZodType<readonly string[], string | readonly string[]>> {
+  const texts: z.ZodType<readonly string[], string | readonly string[]> = z
     .union([text(what), z.array(text(what))], { error: expected(`${what}, or a list of them`) })
-    .default([])
-    .transform((value) => (typeof value === "string" ? [value] : value))
-    .describe(description);
+    .transform((value) => (typeof value === "string" ? [value] : value));
+  return texts.prefault([]).describe(description);
 }
 
 const redis = "a URL such as redis://localhost:6379";
@@ -254,6 +202,24 @@ const server = settings(
   },
   "a mapping such as { port: 8080, models: [model.gguf] }",
 );
+
+/**
+ * A configuration, as `truewire.yaml` holds it and as an object in code. Every member has the name of the command line's option
+ * (`--cors-origin` is `corsOrigin`). Times are seconds, or texts such as `500ms`, `10s`, `2m`; sizes are bytes, or texts such as `32MiB`. A
+ * model may be a target as on the command line: `name=model.gguf`, `https://…`, `./program.ts`.
+ */
+export type TruewireConfig = Omit<Written<typeof server>, "models"> & {
+  readonly models?: readonly (string | ModelEntry)[] | undefined;
+};
+
+/** A valid configuration: times in milliseconds, sizes in bytes, defaults filled in. */
+export type Config = Parsed<typeof server>;
+export type SessionsConfig = Config["sessions"];
+
+/** Whether the server has a setting of this name. */
+export function isServerSetting(name: string): boolean {
+  return name in server.shape;
+}
 
 function withTargets(value: TruewireConfig): unknown {
   if (typeof value !== "object" || value === null || !Array.isArray(value.models)) return value;

@@ -3,6 +3,22 @@ import { nearest } from "../../wire/core/nearest.ts";
 import type { ConfigProblem } from "./config-error.ts";
 import { removedSettings } from "./removed-settings.ts";
 
+/** What may be written for a schema: in a file, or in code. */
+export type Written<Schema extends z.ZodType> = Unchanged<z.input<Schema>>;
+/** What a schema makes of it: numbers, times in milliseconds, sizes in bytes, with its defaults. */
+export type Parsed<Schema extends z.ZodType> = Unchanged<z.output<Schema>>;
+
+/** Lists and mappings that nobody changes. What is made in code, such as an engine, is as it is. */
+type Unchanged<T> = T extends { readonly generate: unknown } | ((...given: never[]) => unknown)
+  ? T
+  : [keyof T] extends [never]
+    ? T
+    : T extends readonly (infer Item)[]
+      ? readonly Unchanged<Item>[]
+      : T extends object
+        ? { readonly [Member in keyof T]: Unchanged<T[Member]> }
+        : T;
+
 /**
  * The words for a value that does not fit: `what` is what a person would write there, with an example. A schema that has no words of
  * its own gets `expectation`.

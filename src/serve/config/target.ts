@@ -1,4 +1,4 @@
-import type { ModelEntry } from "./config.ts";
+import type { ModelEntry } from "./model-schema.ts";
 
 /**
  * Returns the configuration entry of a target of `truewire serve`: `model.gguf` and `hf:owner/repo:quant` are local models, `https://…`

@@ -53,12 +53,12 @@ export const bytes: z.ZodType<number, number | string> = z
   .transform(byteCount);
 
 /** A time with a default, in milliseconds. */
-export function duration(standard: string, description: string): z.ZodType<number, number | string | undefined> {
+export function duration(standard: string, description: string): z.ZodDefault<typeof time> {
   return time.default(Math.min(milliseconds(standard), maxTimer)).describe(`${description} (default ${standard})`);
 }
 
 /** A size with a default, in bytes. */
-export function size(standard: string, description: string): z.ZodType<number, number | string | undefined> {
+export function size(standard: string, description: string): z.ZodDefault<typeof bytes> {
   return bytes.default(byteCount(standard)).describe(`${description} (default ${standard})`);
 }
 

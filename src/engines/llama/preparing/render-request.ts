@@ -11,7 +11,7 @@ import { maxImages } from "../vision/read-images.ts";
 import type { RenderedMedium } from "../../../text/templates/rendered-prompt.ts";
 import { outlineRendered, outlineRenderedText } from "../cache/rendered-outline.ts";
 import { contextLengthExceeded } from "../context-length.ts";
-import type { LlamaEngineOptions } from "../options.ts";
+import type { LlamaSettings } from "../options.ts";
 import type { ModelRequest } from "../protocol.ts";
 import type { ModelFacts } from "./model-facts.ts";
 import type {
@@ -33,7 +33,7 @@ export interface PreparingContext {
   readonly genericFormat: Format;
   /** Stop strings of the model for conversations, in addition to the client's. */
   readonly stopStrings: readonly string[];
-  readonly defaults: LlamaEngineOptions["defaults"];
+  readonly defaults: LlamaSettings["defaults"];
 }
 
 /** A request with rendered prompts, without its ids and its constraint. */
@@ -44,7 +44,8 @@ export interface RenderedRequest {
 
 /** Renders a request's prompts. `now` is for templates that print a date. Throws `FailureError` for requests that cannot be served. */
 export function renderRequest(request: ModelRequest, context: PreparingContext, now: Date): RenderedRequest {
-  const { facts, defaults } = context;
+  const { facts, defaults = {} } = context;
+  const { maxTokens: _, maxStringTokens, maxReasoningTokens, ...sampling } = defaults;
   checkTokenIds(request, facts);
   const { prompt } = request;
   const { prompts, reading, warnings } =
@@ -53,14 +54,14 @@ export function renderRequest(request: ModelRequest, context: PreparingContext, 
   if (!request.tokenizing) for (const input of prompts) checkTextLength(input, facts, promptParam);
   const n = request.n ?? 1;
   const bestOf = prompt.kind === "text" ? (prompt.bestOf ?? n) : n;
-  const maxTokens = request.limits.maxTokens ?? defaults?.maxTokens;
+  const maxTokens = request.limits.maxTokens ?? defaults.maxTokens;
   return {
     request: {
       prompts,
       n,
       bestOf,
       reading,
-      sampling: { ...defaults?.sampling, ...request.sampling },
+      sampling: { ...sampling, ...request.sampling },
       limits: {
         ...request.limits,
         ...(maxTokens !== undefined && { maxTokens }),
@@ -71,8 +72,8 @@ export function renderRequest(request: ModelRequest, context: PreparingContext, 
       ...(request.logprobs && { logprobs: request.logprobs }),
       ...(request.prediction !== undefined && { prediction: request.prediction }),
       extras: extrasOf(request),
-      ...reasoningLimit(request, reading, defaults),
-      ...(defaults?.maxStringTokens !== undefined && { maxStringTokens: defaults.maxStringTokens }),
+      ...reasoningLimit(request, reading, maxReasoningTokens),
+      maxStringTokens,
       echo: prompt.kind === "text" && prompt.echo === true,
       ...(request.inspected && { inspected: request.inspected }),
       promptParam,
@@ -93,10 +94,10 @@ function extrasOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogpr
 function reasoningLimit(
   { reasoning }: ModelRequest,
   reading: AnswerParsing,
-  defaults: LlamaEngineOptions["defaults"],
+  maxReasoningTokens: number | undefined,
 ): { reasoningLimit?: ReasoningLimit } {
   const closing = reasoningClosings(reading.format, reading.prefix);
-  const tokens = reasoning?.budgetTokens ?? defaults?.maxReasoningTokens;
+  const tokens = reasoning?.budgetTokens ?? maxReasoningTokens;
   return closing.length === 0 ? {} : { reasoningLimit: { ...(tokens !== undefined && { tokens }), closing } };
 }
 

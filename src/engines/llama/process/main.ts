@@ -191,13 +191,7 @@ async function open(message: OpenModelMessage): Promise<void> {
     const opened = await openModel(message, { onProgress: progressReporter(), onGpu, log });
     const { facts, device } = opened;
     const { chatTemplate, toolFormat, defaults, constrainCalls, queueLimit } = message;
-    const setup = {
-      facts,
-      ...(chatTemplate !== undefined && { chatTemplate }),
-      ...(toolFormat && { toolFormat }),
-      ...(defaults && { defaults }),
-      ...(constrainCalls !== undefined && { constrainCalls }),
-    };
+    const setup = { facts, chatTemplate, toolFormat, defaults, constrainCalls };
     const thread = new PreparingThread({ setup, log, limitMs });
     vocabulary = opened.vocabulary;
     if (opened.embedding) {
@@ -252,8 +246,8 @@ async function open(message: OpenModelMessage): Promise<void> {
   }
 }
 
-function prefillLimits({ batchSize, maxTokenGapMs, maxBatchMs }: OpenModelMessage): PrefillLimits {
-  return { maxTokens: batchSize, maxGapMs: maxTokenGapMs, maxBatchMs };
+function prefillLimits({ batchSize, maxTokenGap, maxBatchMs }: OpenModelMessage): PrefillLimits {
+  return { maxTokens: batchSize, maxGapMs: maxTokenGap, maxBatchMs };
 }
 
 function newScheduler(
@@ -275,7 +269,7 @@ function newScheduler(
       ...(encoder && { rowsOf: (image, isWanted) => encoder.rows(image, isWanted), onRows: () => scheduler?.wake() }),
       openConstraint: constraintOpener(model, modelVocabulary, log),
       banReasoning: reasoningBans(modelVocabulary),
-      guardsLoops: message.loopGuard,
+      guardsLoops: message.loopGuard !== "off",
       log,
       ...(message.debug && { debug: (line: string) => log(line, "debug") }),
     },

@@ -52,7 +52,7 @@ export function fittingContext(
       const used = bytesOf(file, options, perSlot);
       if (used <= free) return capacityFor(perSlot, used);
     }
-    if (options.contextSize !== null || contextSize / 2 < minDefaultContext) {
+    if (options.contextSize !== undefined || contextSize / 2 < minDefaultContext) {
       const all = bytesOf(file, options, contextSize);
       const { weights } = memoryNeed(file, { ...options, contextSize });
       throw new ModelOpenError(
@@ -105,13 +105,13 @@ function bytesOf(file: ModelFile, options: OpenModelMessage, contextSize: number
 export function fittingEmbeddings(file: ModelFile, options: OpenModelMessage, gpu: boolean): EmbeddingPlan | null {
   const planFor = (contextSize: number | null): EmbeddingPlan | null =>
     embeddingPlan(file, { ...options, pooling: options.pooling ?? null, contextSize });
-  let plan = planFor(options.contextSize);
+  let plan = planFor(options.contextSize ?? null);
   if (plan?.isOnlyUse !== true || gpu) return plan;
   const free = availableMemory();
   while (plan) {
     const { weights, cache, buffers: rest } = needWithEmbeddings(file, { ...options, contextSize: 0 }, plan);
     if (weights + cache + rest <= free) return plan;
-    if (options.contextSize !== null || plan.maxInputTokens / 2 < minDefaultInput)
+    if (options.contextSize !== undefined || plan.maxInputTokens / 2 < minDefaultInput)
       throw new ModelOpenError(
         "not-enough-memory",
         `${options.model} needs about ${inGibibytes(weights + cache + rest)} of memory (${inGibibytes(weights)} of weights, the rest for inputs of ` +

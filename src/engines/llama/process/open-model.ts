@@ -1,6 +1,4 @@
-import { availableParallelism } from "node:os";
 import type { LogListener } from "../../../wire/core/generation-observer.ts";
-import { isQuantized } from "../cache-type.ts";
 import { adapterBytes } from "../file/adapter-bytes.ts";
 import { embeddingNeed, needWithEmbeddings } from "../file/embedding-need.ts";
 import type { EmbeddingPlan } from "../file/embedding-plan.ts";
@@ -15,10 +13,9 @@ import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { ModelDevice, OpenModelMessage } from "../protocol.ts";
 import type { EncoderProcess } from "../vision/encoder-process.ts";
 import { openEncoder } from "../vision/open-encoder.ts";
-import { chooseAttention } from "./attention.ts";
 import { NativeAdapters } from "./c-api/adapters.ts";
 import { loadLlamaApi, type LlamaApi } from "./c-api/llama-api.ts";
-import { NativeContext, type NativeEmbeddingContext } from "./c-api/native-context.ts";
+import type { NativeContext, NativeEmbeddingContext } from "./c-api/native-context.ts";
 import { NativeModel } from "./c-api/native-model.ts";
 import type { Koffi } from "./c-api/structs.ts";
 import { DraftModel } from "./drafting/draft-model.ts";
@@ -33,6 +30,7 @@ import {
   type ContextCapacity,
 } from "./memory.ts";
 import { checkIsGguf, importLibrary, libraryMissing, modelFile } from "./model-file.ts";
+import { checkAttention, defaultThreads, openContext } from "./open-context.ts";
 import { PersistedPromptCache, stateIdentity } from "./prompt-cache/persisted-prompt-cache.ts";
 import { PromptCache } from "./prompt-cache/prompt-cache.ts";
 import { Sequence } from "./prompt-cache/sequence.ts";
@@ -77,12 +75,6 @@ export interface OpenListeners {
  * with a unified cache than with one for each sequence.
  */
 const maxUnifiedSlots = 4;
-/** In bytes. The attention of larger models takes seconds to measure and little of their time, and they benefit from several threads. */
-const smallModelBytes = 64 * 2 ** 20;
-/** In a shorter context, attention never takes long. */
-const minMeasuredContext = 2048;
-/** Tokens of a prompt whose logprobs are read in one batch, at least. */
-const minOutputs = 32;
 
 /** Finds, checks and loads a model, and creates its context. Throws ModelOpenError with one sentence for every failure. */
 export async function openModel(options: OpenModelMessage, listeners: OpenListeners): Promise<OpenModel> {
@@ -91,7 +83,7 @@ export async function openModel(options: OpenModelMessage, listeners: OpenListen
   const koffi = await importKoffi();
   const chosen: ChosenLibraries | undefined =
     llamaLibraries === undefined
-      ? chooseLibraries(koffi, options.gpu !== false)
+      ? chooseLibraries(koffi, options.gpu !== "off")
       : { libraries: { folder: llamaLibraries, more: [] } };
   if (!chosen) throw libraryMissing();
   const path = await findFile(options, onProgress);
@@ -100,7 +92,7 @@ export async function openModel(options: OpenModelMessage, listeners: OpenListen
     if (!line.includes("training context overflow")) log(line, level);
   });
   try {
-    if (options.gpu !== false && api.gpuName() !== null) listeners.onGpu();
+    if (options.gpu !== "off" && api.gpuName() !== null) listeners.onGpu();
     return await load(api, path, { ...options, noGpu: options.noGpu ?? chosen.noGpu }, listeners);
   } catch (error) {
     if (error instanceof ModelOpenError) throw error;
@@ -164,7 +156,7 @@ async function load(
   { onProgress, log }: Pick<OpenListeners, "onProgress" | "log">,
 ): Promise<OpenModel> {
   checkAttention(options);
-  const hasGpu = options.gpu !== false && api.llama_supports_gpu_offload();
+  const hasGpu = options.gpu !== "off" && api.llama_supports_gpu_offload();
   const read = await readModelFile(path);
   const file = { ...read, bytes: read.bytes + (await adapterBytes(options.adapters)) };
   const plan = fittingEmbeddings(file, options, hasGpu);
@@ -205,11 +197,12 @@ async function load(
   const sequences = Array.from({ length: options.slots }, (_, id) => new Sequence(context, id));
   const promptCache = new PromptCache(sizes.cacheMemory, sequences);
   const opened = await openEncoder({ path, rowLength: model.rowLength, threads: context.threads }, options, log);
-  const files = options.keepCache && {
-    ...options.keepCache,
-    identity: stateIdentity(path, api.llama_version(), unifiedKv, options, opened?.mmproj),
-  };
-  const persistedCache = files && new PersistedPromptCache(files, sequences, promptCache, log);
+  const { keepCache: folder, name } = options;
+  const identity = stateIdentity(path, api.llama_version(), unifiedKv, options, opened?.mmproj);
+  const persistedCache =
+    folder === undefined
+      ? undefined
+      : new PersistedPromptCache({ folder, name, identity }, sequences, promptCache, log);
   persistedCache?.read();
   const vocabulary = new Vocabulary(model);
   const { threads } = context;
@@ -273,7 +266,7 @@ function openDraftModel(
   sizes: ContextCapacity & { readonly unifiedKv: boolean },
   { options, ...loading }: Loading & Pick<OpenListeners, "log">,
 ): DraftModel {
-  const { speculation, batchSize, maxTokenGapMs } = options;
+  const { speculation, batchSize, maxTokenGap } = options;
   if (!canDropDrafts(target.context))
     throw new ModelOpenError(
       "load-failed",
@@ -291,7 +284,7 @@ function openDraftModel(
       newText: draftTexts(target, { model, vocabulary: new Vocabulary(model) }),
       maxTokens: Math.min(draft.maxTokens ?? defaultDraftTokens, target.context.maxRollback),
       batchSize,
-      maxGapMs: maxTokenGapMs,
+      maxGapMs: maxTokenGap,
       assumedCost: model.size / target.model.size,
       always: speculation === "always",
       log: loading.log,
@@ -361,7 +354,7 @@ function loadWith<T>(
       const model = new NativeModel(api, path, {
         gpuLayers,
         readsWeights,
-        ...(options.split && { split: options.split }),
+        placement: options,
         onProgress: (fraction) => onProgress({ phase: "load", fraction }),
       });
       try {
@@ -413,50 +406,6 @@ function factsOf(model: NativeModel, vocabulary: Vocabulary, path: string, conte
     takes: {},
     fillsInMiddle: prefix !== null && suffix !== null && middle !== null,
   };
-}
-
-function openContext(
-  model: NativeModel,
-  { contextSize, capacity, unifiedKv }: ContextCapacity & { readonly unifiedKv: boolean },
-  options: OpenModelMessage,
-  hasGpu: boolean,
-  rollback = 0,
-): NativeContext {
-  const { slots, batchSize, flashAttention, cacheTypeK, cacheTypeV } = options;
-  const threads = options.threads ?? defaultThreads(model.size);
-  const isSmall = !hasGpu && model.size < smallModelBytes && contextSize >= minMeasuredContext;
-  const measures = isSmall && flashAttention === "auto" && !isQuantized(cacheTypeV);
-  return new NativeContext(model, {
-    capacity,
-    sequences: slots,
-    batchSize,
-    maxOutputs: Math.max(slots, minOutputs),
-    threads,
-    unifiedKv,
-    flashAttention: measures ? chooseAttention(model, threads) : flashAttention,
-    cacheTypeK,
-    cacheTypeV,
-    rollback,
-  });
-}
-
-/**
- * All cores but one, which the server and other processes need: threads wait for each other many times in a decode, spinning, so that one
- * that shares its core delays all of them (measured on two busy cores: 5 tokens/s with two threads, 660 with one). A small model completes
- * a decode before several threads are worth it.
- */
-function defaultThreads(modelBytes: number): number {
-  return modelBytes < smallModelBytes ? 1 : Math.max(1, availableParallelism() - 1);
-}
-
-/** Throws ModelOpenError, because llama.cpp supports quantized values only with flash attention. */
-function checkAttention({ model, flashAttention, cacheTypeV }: OpenModelMessage): void {
-  if (flashAttention !== false || !isQuantized(cacheTypeV)) return;
-  throw new ModelOpenError(
-    "load-failed",
-    `${model} cannot be opened with cacheTypeV: ${cacheTypeV} and flashAttention: off: a quantized cache of values needs flash ` +
-      "attention. Use flashAttention: auto, or cacheTypeV: f16.",
-  );
 }
 
 /**

@@ -29,7 +29,7 @@ export async function openEncoder(
   options: Pick<OpenModelMessage, "mmproj" | "llamaLibraries" | "gpu">,
   log: LogListener,
 ): Promise<OpenEncoder | null> {
-  if (options.mmproj === false) return null;
+  if (options.mmproj === "off") return null;
   const mmproj = options.mmproj ?? (await projectorNextTo(path));
   if (mmproj === null) return null;
   try {
@@ -44,7 +44,7 @@ export async function openEncoder(
       if (!isLazy) log(`The projector ${mmproj} is not used, so the model takes text only: ${hint}`, "warn");
       return { encoder: null, hint };
     }
-    const open = { type: "open", source, model: path, mmproj, rowLength, threads, gpu: options.gpu !== false } as const;
+    const open = { type: "open", source, model: path, mmproj, rowLength, threads, gpu: options.gpu !== "off" } as const;
     if (isLazy) return { encoder: new EncoderProcess(open, log, takes), mmproj };
     const encoder = await EncoderProcess.open(open, log).catch((cause: unknown) => {
       const reason = cause instanceof Error ? cause.message : String(cause);

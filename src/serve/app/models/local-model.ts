@@ -115,12 +115,7 @@ export class LoadableLocalModel implements Loadable {
 
   get source(): ModelSource {
     const { path, modelsFolder, mmproj, llamaLibraries } = this.#config;
-    return {
-      model: path,
-      ...(modelsFolder !== undefined && { modelsFolder }),
-      ...(mmproj !== undefined && { mmproj: mmproj === "off" ? (false as const) : mmproj }),
-      ...(llamaLibraries !== undefined && { llamaLibraries }),
-    };
+    return { model: path, modelsFolder, mmproj, llamaLibraries };
   }
 
   async #pull(source: ModelSource, onProgress: LoadOptions["onProgress"], signal: AbortSignal): Promise<string> {

@@ -19,7 +19,7 @@ export interface NativeContextOptions {
    */
   readonly unifiedKv: boolean;
   /** "auto": as llama.cpp decides. */
-  readonly flashAttention: "auto" | boolean;
+  readonly flashAttention: "auto" | "on" | "off";
   /** The types of keys and values in the cache; default f16. */
   readonly cacheTypeK?: KvCacheType;
   readonly cacheTypeV?: KvCacheType;
@@ -39,7 +39,7 @@ const stateFlags = { all: 0, partial: 1 } as const;
 /** After `no-free-cells` and `aborted`, none of the batch's tokens are in the KV cache. */
 export type DecodeResult = "done" | "no-free-cells" | "aborted";
 
-const flashAttentionType = { auto: -1, false: 0, true: 1 } as const;
+const flashAttentionType = { auto: -1, off: 0, on: 1 } as const;
 
 /** Views of logits that are cached. */
 const maxRows = 1024;
@@ -86,7 +86,7 @@ export class NativeContext {
       { capacity, sequences: withSpare, batchSize, threads },
       {
         n_outputs_max: this.maxOutputs,
-        flash_attn_type: flashAttentionType[`${flashAttention}`],
+        flash_attn_type: flashAttentionType[flashAttention],
         type_k: cacheTypes[cacheTypeK].code,
         type_v: cacheTypes[cacheTypeV].code,
         kv_unified: unifiedKv,

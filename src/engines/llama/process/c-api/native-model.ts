@@ -1,4 +1,4 @@
-import type { GpuSplit } from "../../options.ts";
+import type { LlamaSettings } from "../../options.ts";
 import type { LlamaApi } from "./llama-api.ts";
 import type { Koffi, ModelParams, Pointer } from "./structs.ts";
 
@@ -6,7 +6,7 @@ export interface GpuPlacement {
   /** Layers on a GPU; −1 for all, 0 to use no GPU. */
   readonly gpuLayers: number;
   /** The distribution over several GPUs. */
-  readonly split?: GpuSplit;
+  readonly placement?: Pick<LlamaSettings, "splitMode" | "tensorSplit" | "mainGpu">;
 }
 
 export interface NativeModelOptions extends GpuPlacement {
@@ -282,7 +282,7 @@ const splitModes = { none: 0, layer: 1, row: 2, tensor: 3 } as const;
  */
 export function gpuModelParams(
   api: LlamaApi,
-  { gpuLayers, split = {} }: GpuPlacement,
+  { gpuLayers, placement = {} }: GpuPlacement,
 ): { readonly params: ModelParams; readonly free: () => void } {
   const params = { ...api.llama_model_default_params(), n_gpu_layers: gpuLayers };
   if (gpuLayers === 0) {
@@ -290,12 +290,13 @@ export function gpuModelParams(
     const none = emptyList(api.koffi);
     return { params: { ...params, devices: none }, free: () => api.koffi.free(none) };
   }
-  const shares = split.shares && sharesOf(api, split.shares);
+  const { splitMode, tensorSplit, mainGpu } = placement;
+  const shares = tensorSplit && sharesOf(api, tensorSplit);
   return {
     params: {
       ...params,
-      ...(split.mode !== undefined && { split_mode: splitModes[split.mode] }),
-      ...(split.mainGpu !== undefined && { main_gpu: split.mainGpu }),
+      ...(splitMode !== undefined && { split_mode: splitModes[splitMode] }),
+      ...(mainGpu !== undefined && { main_gpu: mainGpu }),
       ...(shares !== undefined && { tensor_split: shares }),
     },
     free: () => {
