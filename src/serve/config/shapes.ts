@@ -8,7 +8,7 @@ export type Written<Schema extends z.ZodType> = Unchanged<z.input<Schema>>;
 /** What a schema makes of it: numbers, times in milliseconds, sizes in bytes, with its defaults. */
 export type Parsed<Schema extends z.ZodType> = Unchanged<z.output<Schema>>;
 
-/** Lists and mappings that nobody changes. What is made in code, such as an engine, is as it is. */
+/** With read-only lists and mappings. What is made in code, such as an engine, keeps its type. */
 type Unchanged<T> = T extends { readonly generate: unknown } | ((...given: never[]) => unknown)
   ? T
   : [keyof T] extends [never]

@@ -202,7 +202,7 @@ interface AnyPart {
   readonly state?: unknown;
 }
 
-/** Megabytes of an image are not digested: its length and samples tell it apart. */
+/** Of the megabytes of an image, its length and samples are digested. */
 function sampled(part: object): object {
   const shortened = Object.entries(part).filter(
     ([name, value]) => (name === "url" || name === "data") && String(value).length > mediaSamples * sampleLength,
