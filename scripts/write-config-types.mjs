@@ -1,8 +1,8 @@
 // Writes dist/serve/config/config.d.ts, the types of a configuration in code, from the schema of the configuration. Part of the build.
 import { writeFileSync } from "node:fs";
-import { codeJsonSchema } from "../dist/serve/config/schema.js";
+import { configJsonSchema } from "../dist/serve/config/schema.js";
 
-const config = codeJsonSchema();
+const config = configJsonSchema({ inCode: true });
 const { keys, hostedTools, models } = config.properties;
 const kinds = { local: "LocalModel", upstream: "UpstreamModel", program: "ProgramModel", engine: "EngineModel" };
 const entries = models.items.oneOf.map((kind) => [kinds[kind.properties.kind.const], kind]);

@@ -68,15 +68,25 @@ function checkAdminKey({ adminKey, apiKey }: Config): void {
   ]);
 }
 
-/** The JSON schema of `truewire.yaml`, for editors. */
-export function configJsonSchema(): Record<string, unknown> {
+/**
+ * The JSON schema of `truewire.yaml`, for editors. `inCode`: that of an object in code, which may have engines and functions; `typeInCode` is
+ * their type.
+ */
+export function configJsonSchema({ inCode = false } = {}): Record<string, unknown> {
+  const typesInCode = new Map<unknown, string>([
+    [programSchema, "string | Program | object"],
+    [hostedProgramSchema, "string | HostedProgram"],
+    [engineSchema, "Engine"],
+  ]);
   const schema = z.toJSONSchema(server, {
     io: "input",
     unrepresentable: "any",
     override: ({ zodSchema, jsonSchema }) => {
       const of: unknown = zodSchema;
+      const typeInCode = typesInCode.get(of);
+      if (inCode) return void (typeInCode !== undefined && Object.assign(jsonSchema, { typeInCode }));
       // In a file, a program is a path, an engine cannot be, and a target's text names a model.
-      if (of === programSchema || of === hostedProgramSchema) Object.assign(jsonSchema, { type: "string" });
+      if (typeInCode !== undefined) Object.assign(jsonSchema, { type: "string" });
       if (of !== modelSchema) return;
       const kinds = jsonSchema.oneOf?.filter((kind) => !("engine" in (kind.properties ?? {})));
       delete jsonSchema.oneOf;
@@ -84,20 +94,6 @@ export function configJsonSchema(): Record<string, unknown> {
     },
   });
   return { ...schema, title: "truewire.yaml" } as Record<string, unknown>;
-}
-
-/** The same for objects in code, which may have engines and functions; `typeInCode`: their types. */
-export function codeJsonSchema(): Record<string, unknown> {
-  return z.toJSONSchema(server, {
-    io: "input",
-    unrepresentable: "any",
-    override: ({ zodSchema, jsonSchema }) => {
-      const of: unknown = zodSchema;
-      if (of === programSchema) jsonSchema["typeInCode"] = "string | Program | object";
-      if (of === hostedProgramSchema) jsonSchema["typeInCode"] = "string | HostedProgram";
-      if (of === engineSchema) jsonSchema["typeInCode"] = "Engine";
-    },
-  }) as Record<string, unknown>;
 }
 
 function list(
@@ -214,7 +210,6 @@ export type TruewireConfig = Omit<Written<typeof server>, "models"> & {
 
 /** A valid configuration: times in milliseconds, sizes in bytes, defaults filled in. */
 export type Config = Parsed<typeof server>;
-export type SessionsConfig = Config["sessions"];
 
 /** Whether the server has a setting of this name. */
 export function isServerSetting(name: string): boolean {
