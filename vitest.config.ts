@@ -26,7 +26,7 @@ const houses: Readonly<Record<string, readonly string[]>> = {
     "tokens",
   ],
   page: ["inspect", "page"],
-  judge: ["capture", "check", "library"],
+  judge: ["between", "capture", "check", "library"],
 };
 const sorted = new Set(Object.values(houses).flat());
 /** What is about the repository as a whole. */

@@ -28,7 +28,7 @@ describe("the help", () => {
   test("lists each command under what it is for", () => {
     const serving = ["serve", "launch", "models", "libraries", "keys", "config", "service"];
     expect(groups.get("Serve and use:")).toEqual(serving);
-    expect(groups.get("Test servers:")).toEqual(["doctor", "check", "record", "replay", "repair"]);
+    expect(groups.get("Test servers:")).toEqual(["doctor", "check", "between", "vendor", "record", "replay", "repair"]);
     expect(groups.get("Look inside:")).toEqual(["render", "parse", "formats", "cache", "completion", "help"]);
     expect(text).toContain("Exit codes:\n  0  done");
   });

@@ -41,6 +41,54 @@ export function checkCommand(program: Command): void {
     });
 }
 
+/** `truewire between`: what does a gateway lose? */
+export function betweenCommand(program: Command): void {
+  program
+    .command("between")
+    .addHelpText("before", example("truewire between http://127.0.0.1:4000 --client messages --vendor openai"))
+    .description(
+      "send requests through a gateway to a vendor double behind it, and report what was lost in either direction",
+    )
+    .argument("<url>", "the gateway's base URL; its upstream is configured as http://127.0.0.1:9001")
+    .option("--client <api>", "the API of the clients: chat, responses or messages", "chat")
+    .option("--vendor <api>", "the API by which the gateway asks its upstream: chat, responses or messages", "chat")
+    .option("--port <number>", "the port of the vendor", "9001")
+    .option("--host <address>", "its address", "127.0.0.1")
+    .option("--model <name>", "the model that clients ask for", "between")
+    .option("--vendor-model <name...>", "the names by which the gateway asks the vendor for it (default: the same)")
+    .option("--key <key>", "the gateway's API key (default: sk-between)")
+    .option("--quick", "only the facts that gateways lose most often")
+    .option("--only <id...>", "only facts whose id begins so, such as session or error")
+    .option("--relay", "the gateway's upstream cannot be configured: judge its answers alone")
+    .option("--prices <input,cached>", "dollars for a million tokens of a prompt, and for cached ones", "3,0.3")
+    .option("--format <name>", "pretty, json, junit or html", "pretty")
+    .option("--output <file>", "write the report to a file")
+    .option("--baseline <file>", "an earlier report in JSON: only what is new in this one fails")
+    .option("--timeout <seconds>", "the time limit of one request", "60")
+    .option("--concurrency <n>", "the number of requests that run in parallel", "4")
+    .action(async (url: string, options) => {
+      const { betweenAction } = await import("./between-action.ts");
+      process.exitCode = await betweenAction(url, options);
+    });
+}
+
+/** `truewire vendor`: the vendor double of `truewire between`, alone. */
+export function vendorCommand(program: Command): void {
+  program
+    .command("vendor")
+    .addHelpText("before", example("truewire vendor --api messages"))
+    .description("serve the exact double of a vendor: it refuses what the vendor refuses, and answers from a script")
+    .option("--api <api>", "chat, responses or messages", "chat")
+    .option("--port <number>", "the port", "9001")
+    .option("--host <address>", "the address", "127.0.0.1")
+    .option("--model <name...>", "the models that it has", ["between"])
+    .option("--script <file>", "a list of answers as JSON, which are given in turn (default: a short text)")
+    .action(async (options) => {
+      const { vendorAction } = await import("./between-action.ts");
+      await vendorAction(options);
+    });
+}
+
 /** `truewire doctor`: what is wrong with a server, or with this machine? */
 export function doctorCommand(program: Command): void {
   program

@@ -4,6 +4,7 @@ import * as modules from "node:module";
 import { join } from "node:path";
 import { Command } from "commander";
 import {
+  betweenCommand,
   checkCommand,
   completionCommand,
   configCommand,
@@ -20,6 +21,7 @@ import {
   repairCommand,
   replayCommand,
   serviceCommand,
+  vendorCommand,
 } from "./commands.ts";
 import { nearest } from "../../wire/core/nearest.ts";
 import { serveCommand } from "./serve.ts";
@@ -44,7 +46,15 @@ const groups = {
     configCommand,
     serviceCommand,
   ],
-  "Test servers:": [doctorCommand, checkCommand, recordCommand, replayCommand, repairCommand],
+  "Test servers:": [
+    doctorCommand,
+    checkCommand,
+    betweenCommand,
+    vendorCommand,
+    recordCommand,
+    replayCommand,
+    repairCommand,
+  ],
   "Look inside:": [renderCommand, parseCommand, formatsCommand, cacheCommand, completionCommand],
 };
 for (const [heading, commands] of Object.entries(groups)) {

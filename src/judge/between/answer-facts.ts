@@ -1,0 +1,192 @@
+import type { FinishReason, GenerationEvent, Usage } from "../../wire/core/events.ts";
+import {
+  type AnswerPart,
+  answerOf,
+  type Api,
+  baseBody,
+  type Fact,
+  type Json,
+  markerOf,
+  type ScriptedAnswer,
+} from "./facts.ts";
+
+/** The answers of the vendor: each shows one fact. Every text contains the marker of its request. */
+
+const unicode = 'Ünïcödé 👩‍👩‍👧 नमस्ते \u2028 "quoted" \\ \t tab';
+
+interface AnswerFact {
+  readonly title: string;
+  readonly isQuick?: boolean;
+  readonly parts?: readonly AnswerPart[];
+  readonly reason?: Exclude<FinishReason, "function-call">;
+  readonly stop?: string;
+  readonly usage?: Usage;
+  /** What the request of each client API needs for such an answer. */
+  readonly asks?: Partial<Readonly<Record<Api, Json>>>;
+  /** The vendors that can answer so; default: all. */
+  readonly of?: readonly Api[];
+}
+
+const weather = {
+  id: "call_between0000000000001",
+  name: "get_weather",
+  arguments: '{"city":"Zürich","days":[1,2]}',
+};
+
+const answerFacts: Readonly<Record<string, AnswerFact>> = {
+  text: { title: "text in Unicode", isQuick: true, parts: [{ text: unicode }] },
+  "long-text": {
+    title: "text of 60,000 characters",
+    parts: [{ text: "A long sentence of the answer. ".repeat(2000) }],
+  },
+  call: { title: "call of a tool", isQuick: true, parts: [weather] },
+  "empty-call": { title: "call without arguments", parts: [{ ...weather, arguments: "{}" }] },
+  calls: {
+    title: "two parallel calls",
+    isQuick: true,
+    parts: [weather, { ...weather, id: `${weather.id}b`, arguments: '{"city":"Bern"}' }],
+  },
+  "text-and-call": { title: "text, then a call", parts: [{ text: "Let me look." }, weather] },
+  "signed-thinking": {
+    title: "signed thinking, then a call",
+    isQuick: true,
+    of: ["messages"],
+    asks: {
+      messages: { max_tokens: 4000, thinking: { type: "enabled", budget_tokens: 2048 } },
+      responses: { store: false, include: ["reasoning.encrypted_content"], reasoning: { effort: "high" } },
+      chat: { reasoning_effort: "high" },
+    },
+    parts: [
+      { reasoning: "The user wants the weather.", state: { kind: "signature", value: "c2lnbmF0dXJlLW9mLWJldHdlZW4=" } },
+      weather,
+    ],
+  },
+  "encrypted-reasoning": {
+    title: "encrypted reasoning, then a call",
+    isQuick: true,
+    of: ["responses"],
+    asks: { responses: { store: false, include: ["reasoning.encrypted_content"] } },
+    parts: [{ reasoning: "", state: { kind: "encrypted", value: "ZW5jcnlwdGVkLW9mLWJldHdlZW4=" } }, weather],
+  },
+  length: { title: "end by the limit of tokens", isQuick: true, parts: [{ text: "Cut" }], reason: "length" },
+  refused: {
+    title: "end by a content filter",
+    parts: [{ text: "I cannot" }],
+    reason: "content-filter",
+    of: ["chat", "messages"],
+  },
+  stop: { title: "end by a stop sequence", parts: [{ text: "Before" }], stop: "END", of: ["messages"] },
+  "cached-usage": {
+    title: "cached tokens in usage",
+    isQuick: true,
+    parts: [{ text: "Cached." }],
+    usage: { promptTokens: 5000, completionTokens: 7, promptDetails: { cached_tokens: 4096 } },
+  },
+  "written-usage": {
+    title: "tokens written to the cache in usage",
+    of: ["messages"],
+    parts: [{ text: "Written." }],
+    usage: {
+      promptTokens: 5000,
+      completionTokens: 7,
+      promptDetails: { cached_tokens: 1024, cache_write_tokens: 2048 },
+    },
+  },
+  "reasoning-usage": {
+    title: "reasoning tokens in usage",
+    of: ["chat", "responses"],
+    parts: [{ text: "Reasoned." }],
+    usage: { promptTokens: 50, completionTokens: 700, completionDetails: { reasoning_tokens: 640 } },
+  },
+};
+
+/** Errors of each vendor. Sources: https://platform.openai.com/docs/guides/error-codes, https://platform.claude.com/docs/en/api/errors. */
+function errorOf(api: Api, status: number): Json {
+  const message = `The vendor refuses with status ${status}.`;
+  if (api === "messages") {
+    const type = {
+      400: "invalid_request_error",
+      401: "authentication_error",
+      404: "not_found_error",
+      429: "rate_limit_error",
+      500: "api_error",
+      529: "overloaded_error",
+    }[status];
+    return { type: "error", error: { type: type ?? "api_error", message }, request_id: "req_between" };
+  }
+  const [type, code] =
+    {
+      400: ["invalid_request_error", "context_length_exceeded"],
+      401: ["invalid_request_error", "invalid_api_key"],
+      404: ["invalid_request_error", "model_not_found"],
+      429: ["rate_limit_error", "rate_limit_exceeded"],
+      500: ["server_error", null],
+      503: ["server_error", null],
+    }[status] ?? [];
+  return { error: { message, type, param: null, code } };
+}
+
+const statuses = [400, 401, 404, 429, 500] as const;
+
+/** The requests whose answers are looked at. `client`: the API of the requests; `vendor`: that of the answers. */
+export function answerFactsOf(client: Api, vendor: Api, model: string): Fact[] {
+  const of = (id: string, title: string, stream: boolean, answer: ScriptedAnswer, more: Partial<Fact> = {}): Fact => {
+    const form = `${id}-${stream ? "stream" : "whole"}`;
+    const named = `${title} (${stream ? "stream" : "whole"})`;
+    const body = withTool(client, baseBody(client, model, form, stream));
+    return { id: form, title: named, side: "answer", stream, body, answer, ...more };
+  };
+  const facts: Fact[] = [];
+  for (const stream of [true, false]) {
+    for (const [id, { title, parts = [], reason, stop, usage, of: vendors, asks, isQuick = false }] of Object.entries(
+      answerFacts,
+    )) {
+      if (vendors && !vendors.includes(vendor)) continue;
+      const name = `${id}-${stream ? "stream" : "whole"}`;
+      const batches = answerOf(marked(parts, name), {
+        ...(reason !== undefined && { reason }),
+        ...(stop !== undefined && { stop }),
+        ...(usage && { usage }),
+      });
+      const fact = of(id, title, stream, { batches }, { isQuick });
+      facts.push({ ...fact, body: { ...fact.body, ...asks?.[client] } });
+    }
+    // Anthropic has a status of its own for too much work.
+    for (const status of [...statuses, vendor === "messages" ? 529 : 503]) {
+      const headers: Record<string, string> = status === 429 || status > 500 ? { "retry-after": "7" } : {};
+      const failure = { status, headers, body: (api: Api) => errorOf(api, status) };
+      facts.push(of(`error-${status}`, `error ${status}`, stream, { failure }, { isQuick: status === 429 && stream }));
+    }
+    const text = (name: string): GenerationEvent[][] =>
+      answerOf(marked([{ text: "One two three four five six seven." }], name));
+    const cut = { batches: text(`cut-${stream ? "stream" : "whole"}`), cutAfter: 3 };
+    facts.push(of("cut", "connection that breaks", stream, cut, { side: "transport", isQuick: true }));
+    const endless = { batches: text(`leaves-${stream ? "stream" : "whole"}`), endless: true };
+    facts.push(
+      of("leaves", "client that leaves", stream, endless, { side: "transport", client: "leaves", isQuick: true }),
+    );
+  }
+  const slow = { batches: answerOf(marked([{ text: "One two three four five six." }], "slow-stream")), gapMs: 150 };
+  facts.push(of("slow", "slow answer, chunk by chunk", true, slow, { side: "transport", isQuick: true }));
+  return facts;
+}
+
+function marked(parts: readonly AnswerPart[], id: string): AnswerPart[] {
+  const at = parts.findIndex((part) => "text" in part);
+  if (at === -1) return [...parts];
+  return parts.map((part, index) => (index === at && "text" in part ? { text: `${markerOf(id)} ${part.text}` } : part));
+}
+
+/** The tool that answers call. */
+function withTool(api: Api, body: Json): Json {
+  const parameters = {
+    type: "object",
+    properties: { city: { type: "string" }, days: { type: "array", items: { type: "integer" } } },
+  };
+  const { name } = weather;
+  const description = "The weather of a city";
+  if (api === "chat") return { ...body, tools: [{ type: "function", function: { name, description, parameters } }] };
+  if (api === "responses")
+    return { ...body, tools: [{ type: "function", name, description, parameters, strict: false }] };
+  return { ...body, tools: [{ name, description, input_schema: parameters }] };
+}

@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { growthOf } from "../../../test/support/growth.ts";
+import { differences } from "./compare.ts";
+
+function found(front: unknown, behind: unknown): string[] {
+  return differences(front, behind).map(({ kind, path, to }) => `${kind} ${path}${to === undefined ? "" : ` → ${to}`}`);
+}
+
+test("equal values have no differences", () => {
+  expect(found({ a: [1, { b: "ü" }] }, { a: [1, { b: "ü" }] })).toEqual([]);
+  expect(found({ a: undefined }, {})).toEqual([]);
+});
+
+test("members are lost, invented and changed, at their paths", () => {
+  expect(found({ a: 1, b: { "x y": 2 } }, { a: 2, c: 3, b: {} })).toEqual(
+    ["changed a", 'lost b["x y"]', "invented c", "reordered "].slice(0, 3),
+  );
+});
+
+test("a text that is at another path was moved", () => {
+  expect(found({ system: "A rule of the house." }, { messages: [{ text: "A rule of the house." }] })).toEqual([
+    "lost system",
+    "invented messages",
+  ]);
+  expect(found({ system: "A rule of the house." }, { instructions: "A rule of the house." })).toEqual([
+    "moved system → instructions",
+  ]);
+});
+
+test("the order of items and of members is a difference of its own", () => {
+  expect(found([1, 2, 3], [3, 2, 1])).toEqual(["reordered "]);
+  expect(found({ a: 1, b: 2 }, { b: 2, a: 1 })).toEqual(["reordered "]);
+});
+
+test("an item that is missing at the beginning does not make all others differ", () => {
+  const items = Array.from({ length: 50 }, (_, at) => `item ${at}`);
+  expect(found(items, items.slice(1))).toEqual(["lost [0]"]);
+});
+
+test("comparing takes time in proportion to the values", () => {
+  const work = (size: number): (() => void) => {
+    const list = Array.from({ length: size }, (_, at) => ({ id: `id ${at}`, text: "text" }));
+    const other = list.map((item, at) => (at % 2 === 0 ? { ...item, id: `other ${at}` } : item));
+    return () => void differences({ list, more: list }, { more: other, list: other });
+  };
+  expect(growthOf(work)).toBeLessThan(8);
+});

@@ -1,0 +1,130 @@
+import type { GenerationEvent } from "../../wire/core/events.ts";
+import type { ReasoningState } from "../../wire/core/turn-state.ts";
+
+/** The APIs that a gateway is asked by, and that it asks its vendor by. */
+export const apis = ["chat", "responses", "messages"] as const;
+export type Api = (typeof apis)[number];
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** One request that contains one fact, and the vendor's answer to it. */
+export interface Fact {
+  /** Letters, digits and hyphens. The text of the request contains it, by which both sides are correlated. */
+  readonly id: string;
+  /** What is looked for, as a row of the matrix. */
+  readonly title: string;
+  readonly side: "request" | "answer" | "transport";
+  readonly body: Json;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly stream: boolean;
+  /** Default: a short text. */
+  readonly answer?: ScriptedAnswer;
+  /** The fact is part of the short run (`--quick`). */
+  readonly isQuick?: boolean;
+  /** Only a vendor of the client's own API has it. */
+  readonly isOfVendor?: boolean;
+  /** The request continues the prompt of this fact, so that the vendor's cache has all of that. */
+  readonly continues?: string;
+  /** What the client does while the answer arrives. */
+  readonly client?: "leaves";
+}
+
+export interface ScriptedAnswer {
+  readonly batches?: readonly (readonly GenerationEvent[])[];
+  /** An error before the answer. */
+  readonly failure?: {
+    readonly status: number;
+    readonly headers?: Readonly<Record<string, string>>;
+    /** In the form of the API by which the vendor is asked. */
+    readonly body: (api: Api) => Json;
+  };
+  /** Milliseconds between batches. */
+  readonly gapMs?: number;
+  /** The connection breaks after this number of batches. */
+  readonly cutAfter?: number;
+  /** The answer does not end while its client is connected. */
+  readonly endless?: boolean;
+}
+
+/** The sentence by which a request is found behind the gateway, and its answer in front. */
+export function markerOf(id: string): string {
+  return `fact:${id}.`;
+}
+
+/** The id of the last marker in a text of either side; undefined: it has none. A session has those of its earlier turns, too. */
+export function factIn(text: string): string | undefined {
+  const at = text.lastIndexOf("fact:");
+  return at === -1 ? undefined : /^fact:([a-z0-9-]{1,80})\./.exec(text.slice(at, at + 100))?.[1];
+}
+
+/** A body with the marker in the user's text. */
+export function baseBody(api: Api, model: string, id: string, stream: boolean): Json {
+  const text = `${markerOf(id)} Answer in one sentence.`;
+  const instructions = "You are a careful assistant.";
+  const common = { model, ...(stream && { stream }) };
+  switch (api) {
+    case "chat":
+      return {
+        ...common,
+        messages: [
+          { role: "system", content: instructions },
+          { role: "user", content: text },
+        ],
+      };
+    case "responses":
+      return { ...common, instructions, input: [{ role: "user", content: [{ type: "input_text", text }] }] };
+    case "messages":
+      return { ...common, max_tokens: 1000, system: instructions, messages: [{ role: "user", content: text }] };
+  }
+}
+
+/** The events of an answer with these parts, for choice 0. */
+export function answerOf(parts: readonly AnswerPart[], end: Partial<AnswerEnd> = {}): GenerationEvent[][] {
+  const choice = 0;
+  let index = 0;
+  const batches: GenerationEvent[][] = [];
+  for (const part of parts) {
+    if ("reasoning" in part) {
+      batches.push([{ type: "part-start", choice, kind: "reasoning" }]);
+      for (const text of chunksOf(part.reasoning)) batches.push([{ type: "reasoning-delta", choice, text }]);
+      batches.push([{ type: "part-end", choice, ...(part.state && { state: part.state }) }]);
+    } else if ("text" in part)
+      for (const text of chunksOf(part.text)) batches.push([{ type: "text-delta", choice, text }]);
+    else {
+      const { id, name, arguments: json } = part;
+      batches.push([{ type: "tool-call-start", choice, index, id, name }]);
+      for (const chunk of chunksOf(json)) batches.push([{ type: "tool-call-delta", choice, index, arguments: chunk }]);
+      batches.push([{ type: "tool-call-end", choice, index: index++, status: "succeeded" }]);
+    }
+  }
+  batches[0]?.unshift({ type: "start", choice });
+  const { reason = index > 0 ? "tool-calls" : "stop", stop, usage = standardUsage } = end;
+  batches.push([
+    { type: "finish", choice, reason, ...(stop !== undefined && { stop }) },
+    { type: "usage", usage },
+    { type: "end", end: { kind: "done" } },
+  ]);
+  return batches;
+}
+
+export type AnswerPart =
+  | { readonly text: string }
+  | { readonly reasoning: string; readonly state?: ReasoningState }
+  | { readonly id: string; readonly name: string; readonly arguments: string };
+
+interface AnswerEnd {
+  readonly reason: "stop" | "length" | "tool-calls" | "content-filter";
+  readonly stop: string;
+  readonly usage: Extract<GenerationEvent, { type: "usage" }>["usage"];
+}
+
+const standardUsage = { promptTokens: 1234, completionTokens: 56 };
+
+/** Texts arrive in chunks of some characters, and no chunk splits one. */
+function chunksOf(text: string): string[] {
+  const characters = [...text];
+  const size = Math.max(1, Math.ceil(characters.length / 6));
+  return Array.from({ length: Math.ceil(characters.length / size) }, (_, at) =>
+    characters.slice(at * size, (at + 1) * size).join(""),
+  );
+}

@@ -1,0 +1,408 @@
+import { isObject } from "../../wire/core/json.ts";
+import { runSync } from "../../wire/core/steps.ts";
+import { ports } from "../../wire/apis/ports.ts";
+import { exact } from "../../wire/apis/profile.ts";
+import type { Generation } from "../../wire/core/accumulate.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
+import {
+  accumulateStream,
+  readChatAnswer,
+  readChatStream,
+  readMessagesAnswer,
+  readMessagesStream,
+  readResponsesAnswer,
+  readResponsesStream,
+} from "../library/read-stream.ts";
+import { type GatewayAnswer, headersOf } from "./ask-gateway.ts";
+import { type Difference, differences, shown } from "./compare.ts";
+import { type Api, type Fact, factIn, type Json } from "./facts.ts";
+import type { FactFinding, Severity } from "./finding.ts";
+import { isExpressible, neutralAnswer, neutralRequest } from "./neutral.ts";
+import type { VendorRequest } from "./vendor.ts";
+
+/** Both sides of one fact. */
+export interface Observed {
+  readonly fact: Fact;
+  readonly client: Api;
+  /** As the gateway is said to ask; it may ask by another API. */
+  readonly vendor: Api;
+  /** The plain request. */
+  readonly base: Fact;
+  /** The requests that the vendor has received for it: more than one if the gateway has repeated it. */
+  readonly received: readonly VendorRequest[];
+  /** undefined: the gateway has not answered. */
+  readonly answer: GatewayAnswer | undefined;
+  /** Why not. */
+  readonly failure?: string;
+}
+
+/** What the gateway has lost of the request, on its way to the vendor. */
+export function judgeRequest(observed: Observed): FactFinding[] {
+  const { fact, client, base, received, answer, failure } = observed;
+  const [first] = received;
+  const vendor = first?.api ?? observed.vendor;
+  const side = fact.side === "transport" ? "request" : fact.side;
+  const whole = {
+    side: "request" as const,
+    path: "",
+    front: shown(fact.body),
+    behind: first?.text.slice(0, 2000) ?? "",
+  };
+  if (!first) {
+    const status =
+      answer === undefined ? (failure ?? "no answer") : `status ${answer.status}: ${answer.text.slice(0, 300)}`;
+    const isMissing = client !== vendor && (fact.isOfVendor === true || cannotExpress(fact, base, client, vendor));
+    const severity: Severity = isMissing ? "note" : fact.side === "request" ? "error" : "warning";
+    return [
+      {
+        ...whole,
+        kind: "not-sent",
+        severity,
+        path: fact.side === "request" ? fact.id : "answers",
+        message: `The vendor got no request; the client got ${status}`,
+      },
+    ];
+  }
+  if (first.refusal !== undefined || !first.request)
+    return [
+      {
+        ...whole,
+        kind: "refused",
+        severity: "error",
+        path: fact.id,
+        message: `The vendor refuses what the gateway has sent: ${first.refusal ?? ""}`,
+      },
+    ];
+  if (side !== "request") return [];
+  const front = neutralRequest(readFront(client, fact));
+  const behind = neutralRequest(first.request);
+  const isSame = client === vendor;
+  const all = differences(withoutModel(front), withoutModel(behind)).map(named);
+  const standsIn =
+    !isSame && all.some(({ kind, path }) => kind !== "invented" && !isExpressible("request", vendor, path));
+  const found = all.map((difference) => ({
+    side: "request" as const,
+    kind: difference.kind,
+    severity:
+      fact.isOfVendor === true && !isSame ? ("note" as const) : requestSeverity(difference, vendor, isSame, standsIn),
+    path: difference.path,
+    message: sentenceOf(difference),
+    front: JSON.stringify(fact.body),
+    behind: first.text,
+  }));
+  return [
+    ...found,
+    ...judgeHeaders(fact, first, isSame),
+    ...(isSame && first.body && found.length === 0 ? rawNotes(fact.body, first.body) : []),
+  ];
+}
+
+function readFront(client: Api, fact: Fact): GenerationRequest {
+  const port = ports.find(({ name }) => name === client);
+  if (!port) throw new Error(`There is no API ${client}.`);
+  const headers = headersOf({ client, key: undefined }, fact);
+  const header = (name: string): string | undefined => headers[name];
+  return runSync(port.readRequest(fact.body, "req_between", { profile: exact, forwards: true, header })).request;
+}
+
+function withoutModel({ extra, ...request }: Json): Json {
+  return { ...request, ...(isObject(extra) && { extra }) };
+}
+
+/** Whether the vendor's API has nothing of what the fact adds to the plain request. */
+function cannotExpress(fact: Fact, base: Fact, client: Api, vendor: Api): boolean {
+  const added = differences(neutralRequest(readFront(client, base)), neutralRequest(readFront(client, fact))).filter(
+    ({ path }) => path !== "messages[0].content[0].text" && path !== "stream",
+  );
+  return added.length > 0 && added.every(({ path }) => !isExpressible("request", vendor, path));
+}
+
+/** The path of a part of a message with its kind: `messages[0].content[1].image`. */
+function named(difference: Difference): Difference {
+  const { path, front, behind } = difference;
+  const part = front ?? behind;
+  if (!path.endsWith("]") || !isObject(part)) return difference;
+  const kind = Object.keys(part).find((name) => ["text", "image", "reasoning", "file"].includes(name));
+  return kind === undefined ? difference : { ...difference, path: `${path}.${kind}` };
+}
+
+/** `standsIn`: the vendor's API cannot express something of this request, and what is added may take its place. */
+function requestSeverity(difference: Difference, vendor: Api, isSame: boolean, standsIn: boolean): Severity {
+  const { kind, path, front, behind } = difference;
+  if (kind === "invented") {
+    // What the vendor's API demands, or a gateway may add: it changes no answer.
+    if (standsIn || /^(?:limits\.maxTokens|extra|stream|reasoning)/.test(path)) return "note";
+    return /^(?:system|messages|tools|output|toolChoice)/.test(path) ? "error" : "warning";
+  }
+  if (!isSame && !isExpressible("request", vendor, path)) return "note";
+  if (standsIn && kind === "changed" && String(behind).includes(String(front))) return "note";
+  if (path === "stream" || path.startsWith("reasoning")) return isSame ? "error" : "warning";
+  return "error";
+}
+
+function judgeHeaders(fact: Fact, { headers }: VendorRequest, isSame: boolean): FactFinding[] {
+  if (!isSame) return [];
+  return Object.entries(fact.headers ?? {}).flatMap(([name, value]): FactFinding[] => {
+    const behind = String(headers[name] ?? "");
+    if (value.split(",").every((part) => behind.includes(part.trim()))) return [];
+    return [
+      {
+        side: "request",
+        kind: "header-lost",
+        severity: "error",
+        path: name,
+        message: `The header ${name} is ${behind === "" ? "lost" : `now ${behind}`}; the client sent ${value}.`,
+        front: `${name}: ${value}`,
+        behind: `${name}: ${behind}`,
+      },
+    ];
+  });
+}
+
+/**
+ * Differences of the JSON where the request means the same: a text as a list of parts, an added default. The bytes are another beginning of
+ * the prompt for a cache. A member that is lost may mean something to the vendor.
+ */
+function rawNotes(front: Json, behind: Json): FactFinding[] {
+  const { model: _, ...own } = front;
+  const { model: __, ...other } = behind;
+  return differences(own, other).map((difference) => {
+    const isLost =
+      difference.kind === "lost" && !/^(?:messages|input|system|instructions|tools)\b/.test(difference.path);
+    return {
+      side: "request",
+      kind: difference.kind,
+      severity: isLost ? "warning" : "note",
+      path: `body.${difference.path}`,
+      message: `${sentenceOf(difference)}${isLost ? "" : " It means the same."}`,
+      front: JSON.stringify(front),
+      behind: JSON.stringify(behind),
+    };
+  });
+}
+
+/** What the gateway has lost of the answer, on its way to the client. */
+export async function judgeAnswer({ fact, client, received, answer }: Observed): Promise<FactFinding[]> {
+  const [last] = received.slice(-1);
+  if (!last?.request || !answer || fact.client === "leaves") return [];
+  const vendor = last.api;
+  const scripted = fact.answer?.failure;
+  const texts = { front: answer.text.slice(0, 4000), behind: last.sent.slice(0, 4000) };
+  if (scripted) return judgeError(scripted, vendor, answer, client === vendor, texts);
+  const { cutAfter } = fact.answer ?? {};
+  if (cutAfter !== undefined && answer.status >= 500) return [];
+  if (answer.status !== 200)
+    return [
+      {
+        side: "answer",
+        kind: "refused",
+        severity: "error",
+        path: fact.side === "answer" ? fact.id : "",
+        message: `The vendor has answered, and the client got status ${answer.status}: ${answer.text.slice(0, 300)}`,
+        ...texts,
+      },
+    ];
+  const generation = await readAnswer(client, answer.text, fact.stream);
+  if (cutAfter !== undefined) {
+    const saysSo = !answer.isComplete || generation.end.kind !== "done";
+    if (saysSo) return [];
+    return [
+      {
+        side: "transport",
+        kind: "cut-without-error",
+        severity: "error",
+        path: fact.stream ? "stream" : "body",
+        message: "The vendor's connection broke, and the client got an answer that looks complete.",
+        ...texts,
+      },
+    ];
+  }
+  if (generation.end.kind !== "done")
+    return [
+      {
+        side: "answer",
+        kind: "unreadable",
+        severity: "error",
+        path: "",
+        message: `The client cannot read the answer: ${"failure" in generation.end ? generation.end.failure.message : generation.end.kind}`,
+        ...texts,
+      },
+    ];
+  const marker = factIn(String(generation.choices[0]?.text ?? ""));
+  if (marker !== undefined && marker !== fact.id)
+    return [
+      {
+        side: "answer",
+        kind: "mixed-up",
+        severity: "error",
+        path: "",
+        message: `The client got the answer of another request (${marker}).`,
+        ...texts,
+      },
+    ];
+  const behind = neutralAnswer(await readAnswer(vendor, last.sent, last.request.stream));
+  const front = neutralAnswer(generation);
+  const isSame = client === vendor;
+  const found = differences(behind, front).map((difference): FactFinding => ({
+    side: "answer",
+    kind: difference.kind,
+    severity: answerSeverity(difference, client, isSame, fact),
+    path: difference.path,
+    message: sentenceOf(difference),
+    ...texts,
+  }));
+  return [...found, ...judgePace(fact, last, answer)];
+}
+
+function answerSeverity({ kind, path }: Difference, client: Api, isSame: boolean, { stream, body }: Fact): Severity {
+  if (kind === "invented") return "note";
+  // A stream of chat has usage only if the client asks for it, and a gateway asks for its own sake.
+  if (path === "usage" && client === "chat" && stream && body["stream_options"] === undefined) return "note";
+  if (!isSame && !isExpressible("answer", client, path)) return "note";
+  return "error";
+}
+
+function judgeError(
+  { status, headers = {}, body }: NonNullable<NonNullable<Fact["answer"]>["failure"]>,
+  api: Api,
+  answer: GatewayAnswer,
+  isSame: boolean,
+  texts: { readonly front: string; readonly behind: string },
+): FactFinding[] {
+  const path = `status ${status}`;
+  const found: FactFinding[] = [];
+  const add = (severity: Severity, what: string, message: string): void =>
+    void found.push({ side: "answer", kind: "error-changed", severity, path: `${path} ${what}`, message, ...texts });
+  const isSameClass = status >= 500 && answer.status >= 500;
+  if (answer.status !== status)
+    add(
+      answer.status === 200 ? "error" : isSameClass ? "note" : "warning",
+      "status",
+      `The vendor's status ${status} became ${answer.status}.`,
+    );
+  const sent = body(api)["error"];
+  const error = isObject(sent) ? sent : {};
+  const received = parsed(answer.text);
+  const own = isObject(received) && isObject(received["error"]) ? received["error"] : {};
+  if (!String(own["message"] ?? answer.text).includes(String(error["message"])))
+    add("warning", "message", `The vendor's message is lost: ${shown(own["message"] ?? answer.text)}`);
+  for (const name of isSame ? ["type", "code"] : [])
+    if (error[name] !== undefined && JSON.stringify(own[name]) !== JSON.stringify(error[name]))
+      add("warning", name, `The ${name} of the error is ${shown(own[name])}; the vendor sent ${shown(error[name])}.`);
+  const { "retry-after": retryAfter } = headers;
+  if (retryAfter !== undefined && answer.headers["retry-after"] === undefined)
+    found.push({
+      side: "answer",
+      kind: "header-lost",
+      severity: "warning",
+      path: "retry-after",
+      message: `The vendor's retry-after of ${retryAfter} seconds is lost.`,
+      ...texts,
+    });
+  return found;
+}
+
+/** A stream is buffered if nothing of it arrives before the vendor has sent the last of it. */
+function judgePace(fact: Fact, { lastSentAt = 0 }: VendorRequest, answer: GatewayAnswer): FactFinding[] {
+  if ((fact.answer?.gapMs ?? 0) === 0 || answer.firstAt < lastSentAt) return [];
+  return [
+    {
+      side: "transport",
+      kind: "delayed",
+      severity: "error",
+      path: "stream",
+      message: "The stream is buffered: the client gets its first byte after the vendor has sent the last one.",
+      front: answer.text.slice(0, 1000),
+      behind: "",
+    },
+  ];
+}
+
+function readAnswer(api: Api, text: string, stream: boolean): Promise<Generation> | Generation {
+  if (api === "chat") return stream ? accumulateStream(readChatStream(text)) : readChatAnswer(text);
+  if (api === "responses") return stream ? accumulateStream(readResponsesStream(text)) : readResponsesAnswer(text);
+  return stream ? accumulateStream(readMessagesStream(text)) : readMessagesAnswer(text);
+}
+
+function sentenceOf({ kind, path, front, behind, to }: Difference): string {
+  switch (kind) {
+    case "lost":
+      return `${path} is lost: ${shown(front)}.`;
+    case "invented":
+      return `${path} is added: ${shown(behind)}.`;
+    case "moved":
+      return `${path} is moved to ${to ?? ""}: ${shown(front)}.`;
+    case "reordered":
+      return `${path} is in another order: ${shown(behind)} in place of ${shown(front)}.`;
+    case "changed":
+      return `${path} is ${shown(behind)} in place of ${shown(front)}.`;
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Prices in dollars for a million tokens of the prompt: those that are read, and those that are read from a cache. */
+export interface Prices {
+  readonly input: number;
+  readonly cached: number;
+}
+
+/** About this number of characters is a token. */
+const charactersPerToken = 4;
+
+/** How much of the earlier request's prompt the vendor does not find again in its cache, because its beginning has changed. */
+export function judgeCache(
+  earlier: VendorRequest | undefined,
+  later: VendorRequest | undefined,
+  { input, cached }: Prices,
+): FactFinding[] {
+  if (!earlier?.body || !later?.body) return [];
+  const before = promptBlocks(earlier.body);
+  const after = promptBlocks(later.body);
+  const total = before.reduce((sum, block) => sum + block.length, 0);
+  let same = 0;
+  for (const [at, block] of before.entries()) {
+    if (after[at] !== block) break;
+    same += block.length;
+  }
+  const lost = total - same;
+  if (lost === 0) return [];
+  const tokens = lost / charactersPerToken;
+  const cost = ((tokens * (input - cached)) / 1_000_000) * 1000;
+  const share = Math.round((100 * lost) / total);
+  const message = `The prompt does not begin as that of the turn before: ${share} % of it is not found in the vendor's cache, about $${cost.toFixed(2)} for 1,000 requests like this.`;
+  return [
+    {
+      side: "request",
+      kind: "cache-lost",
+      severity: "error",
+      path: "prompt",
+      message,
+      front: before.join("\n").slice(0, 4000),
+      behind: after.join("\n").slice(0, 4000),
+    },
+  ];
+}
+
+/** About how many tokens the prompt of a request has. */
+export function promptTokensOf(body: Json): number {
+  return Math.ceil(promptBlocks(body).reduce((sum, block) => sum + block.length, 0) / charactersPerToken);
+}
+
+/** A prompt in the order in which vendors cache it: tools, system, messages. Marks are not part of it. */
+function promptBlocks(body: Json): string[] {
+  const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : value === undefined ? [] : [value]);
+  return [
+    ...list(body["tools"]),
+    ...list(body["system"]),
+    ...list(body["instructions"]),
+    ...list(body["messages"]),
+    ...list(body["input"]),
+  ].map((block) => JSON.stringify(block, (name, value: unknown) => (name === "cache_control" ? undefined : value)));
+}
