@@ -15,7 +15,7 @@ import { waitMs } from "../support/hang.ts";
  * Every command and snippet of the documentation runs as printed, in the order of its page, in a folder that holds `model.gguf` (the
  * programmed model), `models/` with another one, `program.ts`, and a captured stream. Only ports differ: those that a page names are mapped to free ones.
  *
- * - `sh`: run by a shell. A line `truewire serve …` or `truewire replay …` starts a server, which stays up for the later blocks of the
+ * - `sh`: run by a shell. A line `truewire serve …`, `truewire vendor …` or `truewire replay …` starts a server, which stays up for the later blocks of the
  *   page, until another one starts. `truewire record …` starts a recorder next to it, on port 8081.
  * - `ts`: run as a module; one whose first line is `// name.ts` is kept under that name, and served if it is a program.
  * - `python`: run where Python has the official SDK.
@@ -261,7 +261,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       throw new Error(`${page}:${line}: mark what installs packages with skip`);
     const commands: string[] = [];
     for (const command of text.replaceAll("\\\n", " ").split("\n")) {
-      const [, subcommand, args] = /^(?:npx )?truewire (serve|record|replay)\b([^#]*)/.exec(command) ?? [];
+      const [, subcommand, args] = /^(?:npx )?truewire (serve|vendor|record|replay)\b([^#]*)/.exec(command) ?? [];
       if (subcommand !== undefined) await startServer(subcommand, args ?? "");
       else commands.push(command);
     }
