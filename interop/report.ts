@@ -1,9 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RealClient } from "./clients/client.ts";
+import type { Suite } from "./suites/suite.ts";
 
 const folder = "interop/results";
 const clientFolder = join(folder, "clients");
+const suiteFolder = join(folder, "suites");
 const page = "docs/compatibility.md";
 
 export interface Row {
@@ -55,6 +57,37 @@ export function keepClient({ id, name, from }: RealClient, version: string, rows
   writeFileSync(join(clientFolder, `${id}.json`), `${JSON.stringify(results, null, 2)}\n`);
 }
 
+/** A test of another project that fails. */
+export interface SuiteFailure {
+  readonly test: string;
+  /** What it is due to: Truewire, the model that answers, or the suite; null: not known yet. */
+  readonly whose: "Truewire" | "model" | "suite" | null;
+  readonly why: string;
+}
+
+interface SuiteCounts {
+  readonly passed: number;
+  readonly skipped: number;
+  readonly failures: readonly SuiteFailure[];
+}
+
+/** What came of one test suite. */
+interface SuiteResults extends SuiteCounts {
+  readonly suite: string;
+  readonly from: string;
+  readonly version: string;
+  readonly date: string;
+  readonly leftOut: string;
+}
+
+/** Keeps the results of a suite, in place of those of an earlier run. */
+export function keepSuite({ id, name, from, leftOut = "" }: Suite, version: string, counts: SuiteCounts): void {
+  mkdirSync(suiteFolder, { recursive: true });
+  const date = new Date().toISOString().slice(0, 10);
+  const results: SuiteResults = { suite: name, from, version, date, leftOut, ...counts };
+  writeFileSync(join(suiteFolder, `${id}.json`), `${JSON.stringify(results, null, 2)}\n`);
+}
+
 function readResults<T>(from: string): T[] {
   if (!existsSync(from)) return [];
   return readdirSync(from)
@@ -74,6 +107,7 @@ export function writeTable(): void {
     "the client has no such thing, or the line only reports.",
     "",
     ...clientTable(readResults<ClientResults>(clientFolder)),
+    ...suiteTable(readResults<SuiteResults>(suiteFolder)),
     "## Servers",
     "",
     "Each trial runs with Truewire in front of the server, unless it says that it asks the server itself.",
@@ -101,6 +135,37 @@ export function writeTable(): void {
   ];
   writeFileSync(page, text.join("\n"));
 }
+
+/** The test suites; below it, each test that fails, with the reason. */
+function suiteTable(results: readonly SuiteResults[]): string[] {
+  if (results.length === 0) return [];
+  return [
+    "## Test suites of other projects",
+    "",
+    "Their tests run unchanged against Truewire, over a program that does what is asked (`npm run interop -- suites`).",
+    "",
+    "| suite | version | date | passed | failed | skipped | left out |",
+    "| --- | --- | --- | --- | --- | --- | --- |",
+    ...results.map(
+      ({ suite, from, version, date, leftOut, passed, skipped, failures }) =>
+        `| ${suite} (\`${from}\`) | ${version} | ${date} | ${passed} | ${failures.length} | ${skipped} | ${cell(leftOut)} |`,
+    ),
+    "",
+    ...results.flatMap(({ suite, failures }) => {
+      // Tests that fail for the same reason are one line.
+      const reasons = new Map<string, string[]>();
+      for (const { test, whose, why } of failures) {
+        const reason = `${whose ?? "not known"}: ${why}`;
+        reasons.set(reason, [...(reasons.get(reason) ?? []), `\`${shortName(test)}\``]);
+      }
+      return [...reasons].map(([reason, tests]) => `- ${suite}, ${tests.join(", ")}: ${reason}`);
+    }),
+    "",
+  ];
+}
+
+/** The name of a test without the path of its file. */
+const shortName = (test: string): string => test.slice(test.lastIndexOf("/") + 1).replace(/^[\w-]+\.py::/, "");
 
 const scenarios = ["stream", "tools", "structured", "error", "cancel", "reasoning"] as const;
 

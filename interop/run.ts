@@ -13,14 +13,18 @@ import type { RealServer, StartedServer } from "./servers/server.ts";
 import { compareTemplates } from "./templates.ts";
 import { featureTrials, restartTrial } from "./trials/features.ts";
 import { judgeTrials } from "./trials/judge.ts";
+import { suites } from "./suites/list.ts";
+import { runSuites } from "./suites/run.ts";
 import { sessionTrials } from "./trials/sessions.ts";
 import type { Trial } from "./trials/trial.ts";
 
 const usage = `usage: npm run interop [-- COMMAND [NAME…]]
   install NAME…   installs servers: ${realServers.map(({ id }) => id).join(", ")}
                   or clients: ${realClients.map(({ id }) => id).join(", ")}
+                  or suites: ${suites.map(({ id }) => id).join(", ")}
   clients [NAME…] runs the clients that are installed, over a scripted model
   servers [NAME…] runs the trials over the servers that are installed, and writes interop/results/ (default)
+  suites [NAME…]  runs the test suites of other projects that are installed, over a program that does what is asked
   doubles [NAME…] sends the same requests to the real servers and to their doubles in test/doubles, and prints where they differ
   models [NAME…]  compares Truewire's own engine with llama-server over the same real models (demo, half, gemma): tokens, texts,
                   logprobs, calls, schemas
@@ -87,15 +91,16 @@ const [what = "servers", ...names] = positionals;
 const isOfServers = !["models", "templates"].includes(what);
 const unknown = !isOfServers
   ? undefined
-  : names.find((name) => ![...realServers, ...realClients].some(({ id }) => id === name));
+  : names.find((name) => ![...realServers, ...realClients, ...suites].some(({ id }) => id === name));
 const isChosen = ({ id, isQuick }: { id: string; isQuick?: boolean }): boolean =>
   names.length > 0 ? names.includes(id) : !values.quick || isQuick === true;
 const chosen = realServers.filter(isChosen);
 const chosenClients = realClients.filter(isChosen);
+const chosenSuites = suites.filter(isChosen);
 
 if (
   unknown !== undefined ||
-  !["install", "servers", "clients", "doubles", "models", "templates", "report"].includes(what)
+  !["install", "servers", "clients", "suites", "doubles", "models", "templates", "report"].includes(what)
 ) {
   console.error(`${unknown === undefined ? `${what} is no command` : `${unknown} is no server`}\n${usage}`);
   process.exitCode = 2;
@@ -105,7 +110,7 @@ else if (what === "models")
 else if (what === "templates")
   await compareTemplates(names[0] ?? "../shared/chat-templates", Number(values.count ?? 400));
 else if (what === "install") {
-  for (const one of [...chosen, ...chosenClients]) {
+  for (const one of [...chosen, ...chosenClients, ...chosenSuites]) {
     await one.install().then(
       () => console.log(`installed ${one.name} ${one.version()} (${one.from})`),
       (error: unknown) => {
@@ -125,6 +130,10 @@ else if (what === "install") {
     console.log([`${server.name} ${server.version()}: ${lines.length} requests differ`, ...lines].join("\n"));
     if (lines.length > 0) process.exitCode = 1;
   }
+} else if (what === "suites") {
+  const { passed, failed, unexplained } = await runSuites(chosenSuites);
+  console.log(`${passed} passed, ${failed} failed, ${unexplained} of them unexplained`);
+  if (unexplained > 0) process.exitCode = 1;
 } else if (what === "clients") {
   const { passed, failed } = await runClients(chosenClients, values.quick);
   console.log(`${passed} passed, ${failed} failed`);
