@@ -64,7 +64,8 @@ export const ogx: RealServer = {
   over: "llama-server",
   apis: ["chat", "responses", "messages"],
   version: () => packages.version("ogx"),
-  install: () => packages.install("ogx==1.5.0", "sqlite-vec", "aiosqlite", "sqlalchemy[asyncio]", "mcp", "openai"),
+  install: () =>
+    packages.install("ogx==1.5.0", "sqlite-vec", "aiosqlite", "sqlalchemy[asyncio]", "mcp", "openai", "chardet"),
   async start(port, upstream) {
     if (!upstream) throw new Error("OGX serves the model of another server.");
     const url = `http://127.0.0.1:${port}`;

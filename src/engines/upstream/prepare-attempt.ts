@@ -20,7 +20,7 @@ import { toolCallId } from "../../wire/apis/ids.ts";
 import { type AdaptationName, textOfAdaptation } from "../../wire/apis/adapt/adaptation-names.ts";
 import { notAdapted } from "../../wire/apis/adapt/adaptations.ts";
 import { unfitParts } from "../../wire/apis/adapt/fit-media.ts";
-import { overflowFailure } from "../../wire/apis/adapt/truncation.ts";
+import { asksToShorten, overflowFailure } from "../../wire/apis/adapt/truncation.ts";
 import {
   isOn,
   type NoteAdaptation,
@@ -258,7 +258,7 @@ export class AttemptPreparer {
       reader.repairs.note("prompt-truncated");
       warn?.(message);
     };
-    if (mode !== "allow" && isChat && profile.truncates !== false)
+    if (mode !== "allow" && isChat && profile.truncates !== false && !asksToShorten(request, source.name))
       stages.push(new TruncationStage({ request, profile, mode, upstream: name, report }));
     if (toolNames) stages.push(new ToolNames(toolNames));
     const customTools = request.tools?.filter(({ kind }) => kind === "custom") ?? [];

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { GenerationRequest } from "../../core/request.ts";
 import type { Usage } from "../../core/events.ts";
 import { sourcePorts } from "../ports.ts";
-import { findTruncation, overflowFailure, truncationFailure } from "./truncation.ts";
+import { asksToShorten, findTruncation, overflowFailure, truncationFailure } from "./truncation.ts";
 
 const words = (count: number): string => Array.from({ length: count }, (_, at) => `word${at % 7}`).join(" ");
 const asked = (...texts: readonly string[]): Pick<GenerationRequest, "prompt"> => ({
@@ -52,6 +52,19 @@ describe("no alarm", () => {
   ])("%s", (_, request, usage, profile) => {
     expect(findTruncation(request, usage, profile)).toBe(null);
   });
+});
+
+// A conversation that Claude had compacted on request was refused as cut: Pydantic AI's recording has 220 tokens for 56,000 of text.
+test.each([
+  [{ context_management: { edits: [{ type: "compact_20260112" }] } }, "messages", true],
+  [{ context_management: null }, "messages", false],
+  [{ truncation: "auto" }, "responses", true],
+  [{ truncation: "disabled" }, "responses", false],
+  // The upstream speaks another API, and does not get these members.
+  [{ truncation: "auto" }, "chat", false],
+])("a client that asks for a shorter prompt (%j, %s): %s", (body, dialect, asks) => {
+  const own = "truncation" in body ? "responses" : "messages";
+  expect(asksToShorten({ passthrough: { dialect: own, body } }, dialect)).toBe(asks);
 });
 
 test("the failure says what to change, and how agents see that the conversation is too long", () => {

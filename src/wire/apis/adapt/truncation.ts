@@ -59,6 +59,16 @@ export function findTruncation(
   return words >= minWords && words > all * 2 ? { reported: promptTokens, expected } : null;
 }
 
+/**
+ * Whether the client's own JSON, which an upstream of the API `dialect` gets, asks to shorten the conversation: with `context_management`
+ * (Messages, Responses) or `truncation: "auto"` (Responses). Fewer tokens than the texts have are no loss then.
+ */
+export function asksToShorten({ passthrough }: Pick<GenerationRequest, "passthrough">, dialect: string): boolean {
+  if (passthrough?.dialect !== dialect) return false;
+  const { context_management: management, truncation } = passthrough.body;
+  return (management ?? null) !== null || truncation === "auto";
+}
+
 /** The texts of a prompt that every server gives to its model: no reasoning, no tools, no media. */
 export function promptTexts({ prompt }: Pick<GenerationRequest, "prompt">): readonly string[] {
   if (prompt.kind === "text")

@@ -72,7 +72,10 @@ export const responseForms: Readonly<Record<Profile["name"], ResponseForm>> = {
     accessPrograms: undefined,
     passes: new Set(
       passedMembers
-        .filter(({ schema }) => !String(schema.meta()?.["profile"]).startsWith("exact"))
+        .filter(({ schema }) => {
+          const { profile, passes } = schema.meta() ?? {};
+          return passes === "in both" || !String(profile).startsWith("exact");
+        })
         .map(({ name }) => name),
     ),
     image: undefined,

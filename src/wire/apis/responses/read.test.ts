@@ -314,6 +314,7 @@ describe("members of an upstream's response that only it knows are passed on", (
   const options = { comparison_response_id: "resp_0", mode: "explicit", ttl: "12h" };
   const known = { access_programs: { cyber: "daybreak_blue" }, prompt_cache_options: options };
   const transformations = [{ id: "rs_1", type: "reasoning", action: "removed", reason: "prefix_mismatch" }];
+  const moderation = { input: { model: "omni-moderation-latest", flagged: false, categories: { violence: false } } };
   const details = { cache_write_tokens: 9, cache_write_tokens_details: { ttl_12h_tokens: 9, ttl_30m_tokens: 0 } };
   const ended = {
     ...response,
@@ -322,6 +323,8 @@ describe("members of an upstream's response that only it knows are passed on", (
     incomplete_details: { reason: "steered" },
     input_transformations: transformations,
     image: { context_compression: "enabled" },
+    // A request with `moderation` got an answer without it.
+    moderation,
     usage: { ...usage, input_tokens_details: { ...details, cached_tokens: 1 } },
   };
   const stream = sse([
@@ -343,6 +346,7 @@ describe("members of an upstream's response that only it knows are passed on", (
       status: "incomplete",
       incomplete_details: { reason: "steered" },
       input_transformations: transformations,
+      moderation,
       usage: { input_tokens_details: details },
       ...(isExact && { image: { context_compression: "enabled" } }),
     });

@@ -9,7 +9,8 @@ import { membersOf, variantsOf } from "../members.ts";
  * - `.meta({ since })`: OpenAI's answers have had the member since that month.
  * - `.meta({ profile })`: only profile `exact` has the member: "exact" always, "exact body" in bodies that are not streamed,
  *   "exact, some" in some cases. "some": both profiles have it in some cases.
- * - `.meta({ passes: true })`: an upstream's own value takes the place of ours.
+ * - `.meta({ passes: true })`: an upstream's own value takes the place of ours, in a profile that has the member. `"in both"`: in both
+ *   profiles, as requests ask for it.
  * - `.meta({ float: true })`: the number is printed with a point even if it is whole.
  *
  * Where recordings differ from the specification, they are followed: `response.function_call_arguments.done` has no name, and an
@@ -358,7 +359,7 @@ export const response = z.object({
   max_output_tokens: optionalNull.integer,
   max_tool_calls: optionalNull.integer.meta({ since: "2025-06" }),
   model: z.string(),
-  moderation: z.looseObject({}).nullable().optional().meta({ since: "2026-04", profile: "exact" }),
+  moderation: z.looseObject({}).nullable().optional().meta({ since: "2026-04", profile: "exact", passes: "in both" }),
   output: z.array(item),
   parallel_tool_calls: z.boolean(),
   presence_penalty: z
@@ -401,7 +402,7 @@ export const response = z.object({
 });
 
 /** The members of a response that are passed on from an upstream's. */
-export const passedMembers = membersOf(response).filter(({ schema }) => schema.meta()?.["passes"] === true);
+export const passedMembers = membersOf(response).filter(({ schema }) => schema.meta()?.["passes"] !== undefined);
 
 /** Members whose numbers are floats, wherever they are. */
 export const floatMembers: readonly string[] = [response, responseTopLogprob].flatMap((object) =>
