@@ -115,6 +115,13 @@ const functionCall = (at: number): object => ({
   name: "f",
 });
 
+const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
+
+/** A chunk of Gemini's API with one candidate. */
+function candidate(parts: readonly object[], more: object = {}): string {
+  return frame({ candidates: [{ content: { parts, role: "model" }, ...more }] });
+}
+
 /** Streams of each API that no writer of this server writes. */
 export const wireShapes: Readonly<Record<string, Readonly<Record<string, Shape<string>>>>> = {
   chat: {
@@ -237,6 +244,24 @@ export const wireShapes: Readonly<Record<string, Readonly<Record<string, Shape<s
       `${JSON.stringify({ message: { tool_calls: times(n, () => ({ function: { name: "f", arguments: {} } })) } })}\n`,
     texts: (n) => joined(n, () => `{"model":"m","message":{"content":"x"}}\n`),
     "lines without content": (n) => joined(n, () => `{"done":false}\n`),
+  },
+  gemini: {
+    "texts of one chunk": (n) => candidate(times(n, () => ({ text: "x" }))),
+    "calls of one chunk": (n) => candidate(times(n, () => ({ functionCall: { id: "a", name: "f", args: {} } }))),
+    "thoughts with signatures": (n) =>
+      joined(n, () => candidate([{ text: "x", thought: true, thoughtSignature: "c2ln" }])),
+    "texts with signatures": (n) => joined(n, () => candidate([{ text: "x", thoughtSignature: "c2ln" }])),
+    candidates: (n) => joined(n, (at) => candidate([{ text: "x" }], { index: at })),
+    "ends of candidates": (n) => joined(n, (at) => candidate([], { index: at, finishReason: "STOP" })),
+    code: (n) =>
+      joined(n, () => candidate([{ executableCode: { code: "1" } }, { codeExecutionResult: { output: "1" } }])),
+    "pages of an answer": (n) =>
+      candidate([{ text: "x" }], {
+        finishReason: "STOP",
+        groundingMetadata: { groundingChunks: times(n, (at) => ({ web: { uri: `http://a/${at}` } })) },
+      }),
+    "parts of unknown kinds": (n) => joined(n, (at) => candidate([{ [`x_${at}`]: at }])),
+    "chunks without candidates": (n) => joined(n, (at) => frame({ usageMetadata: { promptTokenCount: at } })),
   },
 };
 

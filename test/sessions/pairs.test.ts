@@ -2,6 +2,7 @@ import { afterAll, beforeAll, test } from "vitest";
 import { expectDone, runCells } from "./cells.ts";
 import type { Cell } from "./cells.ts";
 import { rawChat } from "./clients/raw-chat.ts";
+import { rawGemini } from "./clients/raw-gemini.ts";
 import { rawMessages } from "./clients/raw-messages.ts";
 import { rawOllama } from "./clients/raw-ollama.ts";
 import { rawResponses } from "./clients/raw-responses.ts";
@@ -20,18 +21,21 @@ beforeAll(async () => {
 });
 afterAll(() => running.close());
 
-test.each([rawChat("everything"), rawResponses("include"), rawMessages("everything"), rawOllama("everything")])(
-  "every ordered pair of sources: $name",
-  async (client) => {
-    const cells = sources.flatMap(({ name: from }) =>
-      sources.map(({ name: to }): Cell => ({
-        name: `${client.name} | ${from} → ${to}`,
-        client,
-        models: [from, from, to, to, from],
-        // Even turns are short.
-        turns: [1, 2, 4, 6, 8],
-      })),
-    );
-    expectDone(await runCells(cells, running.server.url), knownFailures);
-  },
-);
+test.each([
+  rawChat("everything"),
+  rawResponses("include"),
+  rawMessages("everything"),
+  rawOllama("everything"),
+  rawGemini("everything"),
+])("every ordered pair of sources: $name", async (client) => {
+  const cells = sources.flatMap(({ name: from }) =>
+    sources.map(({ name: to }): Cell => ({
+      name: `${client.name} | ${from} → ${to}`,
+      client,
+      models: [from, from, to, to, from],
+      // Even turns are short.
+      turns: [1, 2, 4, 6, 8],
+    })),
+  );
+  expectDone(await runCells(cells, running.server.url), knownFailures);
+});

@@ -10,6 +10,7 @@ import { startChat } from "../doubles/chat-server.ts";
 import type { Double, Json } from "../doubles/chat-server.ts";
 import { deepseek } from "../doubles/deepseek.ts";
 import { gemini } from "../doubles/gemini.ts";
+import { startGeminiNative } from "../doubles/gemini-native.ts";
 import { kimi } from "../doubles/kimi.ts";
 import { litellm } from "../doubles/litellm.ts";
 import { mistral } from "../doubles/mistral.ts";
@@ -35,6 +36,13 @@ export const sources: readonly Source[] = [
     start: () => startChat(gemini()),
     model: "gemini-3-pro-preview",
     knownAs: "https://generativelanguage.googleapis.com",
+  },
+  {
+    name: "Gemini 3, its own API",
+    start: () => startGeminiNative(),
+    model: "gemini-3-pro-preview",
+    knownAs: "https://generativelanguage.googleapis.com",
+    settings: { api: "gemini" },
   },
   {
     name: "OpenRouter, Gemini 3",

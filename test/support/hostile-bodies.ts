@@ -324,6 +324,68 @@ export function validBodies(model: string): readonly { readonly path: string; re
     },
     { path: "/v1/api/embeddings", body: { model, prompt: "Hi", keep_alive: "1m" } },
     { path: "/v1/api/show", body: { model, verbose: false } },
+    {
+      path: "/v1/v1beta/models:generateContent",
+      body: {
+        model,
+        systemInstruction: { parts: [{ text: "Be brief." }] },
+        contents: [
+          { role: "user", parts: [{ text: "Hi" }, { inlineData: { mimeType: "image/png", data: "iVBORw0KGgo=" } }] },
+          {
+            role: "model",
+            parts: [
+              { text: "Hm.", thought: true },
+              { text: "So", thoughtSignature: "c2ln" },
+              { functionCall: { id: "1", name: "look", args: { city: "Paris" } }, thoughtSignature: "c2ln" },
+            ],
+          },
+          {
+            role: "user",
+            parts: [
+              { functionResponse: { id: "1", name: "look", response: { output: "seen" } } },
+              { executableCode: { language: "PYTHON", code: "1" } },
+            ],
+          },
+        ],
+        tools: [{ functionDeclarations: [{ name: "look", parametersJsonSchema: schema }], googleSearch: {} }],
+        tool_config: { function_calling_config: { mode: "ANY", allowed_function_names: ["look"] } },
+        generationConfig: {
+          maxOutputTokens: 3,
+          temperature: 0,
+          stopSequences: ["x"],
+          thinkingConfig: { thinkingBudget: 1 },
+        },
+        safetySettings: [{ category: "HARM_CATEGORY_HARASSMENT", threshold: "BLOCK_NONE" }],
+        stream: true,
+      },
+    },
+    {
+      path: "/v1/v1beta/models:generateContent",
+      body: {
+        model,
+        contents: [{ parts: [{ fileData: { mimeType: "image/png", fileUri: "data:image/png;base64,iVBORw0KGgo=" } }] }],
+        generationConfig: {
+          responseMimeType: "application/json",
+          responseSchema: {
+            type: "OBJECT",
+            properties: { a: { type: "STRING", nullable: true } },
+            propertyOrdering: ["a"],
+          },
+        },
+      },
+    },
+    {
+      path: "/v1/v1beta/models:countTokens",
+      body: { model, generateContentRequest: { contents: [{ parts: [{ text: "Hi" }] }] } },
+    },
+    {
+      path: "/v1/v1beta/models:embedContent",
+      body: { model, content: { parts: [{ text: "Hi" }] }, outputDimensionality: 2, taskType: "RETRIEVAL_QUERY" },
+    },
+    {
+      path: "/v1/v1beta/models:batchEmbedContents",
+      body: { model, requests: [{ model, content: { parts: [{ text: "Hi" }] }, outputDimensionality: 2 }] },
+    },
     { path: "/tokenize", body: { model, content: "Hi", with_pieces: true, add_special: false } },
     { path: "/tokenize", body: { model, messages: [{ role: "user", content: "Hi" }], return_token_strs: true } },
     { path: "/detokenize", body: { model, tokens: [1, 2] } },
@@ -381,7 +443,10 @@ const message: Json = {
 
 /** Valid answers of another server, by the API that it speaks: whole ones, and the events of streams. */
 export const validAnswers: Readonly<
-  Record<"chat" | "completions" | "responses" | "messages", { readonly whole: Json; readonly stream: readonly Json[] }>
+  Record<
+    "chat" | "completions" | "responses" | "messages" | "gemini",
+    { readonly whole: Json; readonly stream: readonly Json[] }
+  >
 > = {
   chat: {
     whole: {
@@ -413,6 +478,41 @@ export const validAnswers: Readonly<
       { ...chunk, choices: [{ index: 0, delta: {}, finish_reason: "tool_calls", stop_reason: "x" }] },
       { ...chunk, choices: [], usage },
       { error: { message: "No.", type: "server_error", param: null, code: "x" } },
+    ],
+  },
+  gemini: {
+    whole: {
+      candidates: [
+        {
+          content: {
+            parts: [
+              { text: "Hm.", thought: true, thoughtSignature: "sig" },
+              { text: "Hi", thoughtSignature: "sig" },
+              { executableCode: { language: "PYTHON", code: "1", id: "c" } },
+              { codeExecutionResult: { outcome: "OUTCOME_OK", output: "1", id: "c" } },
+              { functionCall: { name: "look", args: { a: 1 }, id: "call_1" }, thoughtSignature: "sig" },
+            ],
+            role: "model",
+          },
+          finishReason: "STOP",
+          index: 0,
+          groundingMetadata: { groundingChunks: [{ web: { uri: "http://a", title: "A" } }] },
+          logprobsResult: {
+            chosenCandidates: [{ token: "Hi", logProbability: -1 }],
+            topCandidates: [{ candidates: [{ token: "Ho", logProbability: -2 }] }],
+          },
+        },
+      ],
+      usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2, thoughtsTokenCount: 1 },
+      modelVersion: "m",
+      responseId: "r",
+    },
+    stream: [
+      { candidates: [{ content: { parts: [{ text: "Hm.", thought: true }], role: "model" }, index: 0 }] },
+      { candidates: [{ content: { parts: [{ text: "Hi" }] } }], usageMetadata: { promptTokenCount: 1 } },
+      { promptFeedback: { blockReason: "SAFETY" } },
+      { candidates: [{ content: { parts: [{ functionCall: { name: "f" } }] }, finishReason: "STOP" }] },
+      { error: { code: 503, message: "No.", status: "UNAVAILABLE", details: [{ "@type": "x" }] } },
     ],
   },
   completions: {

@@ -158,7 +158,7 @@ test("for 1,000 requests, Ollama can read what is sent, or the request is refuse
       }
       sent++;
       const json = JSON.parse(JSON.stringify(body)) as Record<string, unknown>;
-      checkGo(json, goRequests[source.path] ?? "any");
+      checkGo(json, goRequests[String(source.path)] ?? "any");
       expect(optionRefusal(json["options"] as Record<string, unknown>)).toBeUndefined();
       const read = (given.kind === "chat" ? ollamaChatRequest : ollamaGenerateRequest).safeParse(json);
       expect(read.error?.issues).toBeUndefined();

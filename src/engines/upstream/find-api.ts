@@ -91,6 +91,22 @@ async function isOllama(url: string, options: UpstreamOptions, open: OpenTranspo
   }
 }
 
+/** The API of servers whose URLs say it: Gemini's own, at Google's host, unless the path is that of its API for OpenAI's clients. */
+export function apiOfUrls(urls: readonly string[]): SourceApi | undefined {
+  const isGemini = (url: string): boolean => {
+    const { hostname, pathname } = new URL(url);
+    return hostname === "generativelanguage.googleapis.com" && !/\/openai(?:\/|$)/.test(pathname);
+  };
+  return urls.length > 0 && urls.every(isGemini) ? "gemini" : undefined;
+}
+
+/** The URL of a server of Gemini's API with its version, which is `v1beta` if the URL has none. */
+export function geminiRoot(url: string): string {
+  const root = new URL(url);
+  if (root.pathname === "/") root.pathname = "/v1beta";
+  return root.href;
+}
+
 /** The URL of an Ollama without `/v1` or `/api`: its OpenAI endpoint and its own API are below the same URL. */
 export function ollamaRoot(url: string): string {
   const root = new URL(url);

@@ -29,6 +29,8 @@ export interface ProfileOrigins {
   readonly log?: LogListener | undefined;
   readonly configured: Omit<ServerProfile, "model">;
   readonly store: ProfileStore;
+  /** What servers of the API accept, if nothing else is known. */
+  readonly defaults?: ServerProfile | undefined;
   known(model: string, url: string): { readonly name: string; readonly profile: ServerProfile } | undefined;
   /** Whether the server lists that the model reasons. */
   reasons(model: string): boolean;
@@ -183,7 +185,7 @@ export class UpstreamProfiles {
 
   /** What a server accepts: the configured profile, over what was learned, over that of a known server. */
   of(model: string, url: string, lessons?: RequestLessons): ServerProfile {
-    const { configured, store } = this.#options;
+    const { configured, store, defaults = {} } = this.#options;
     const known = this.#options.known(model, url)?.profile;
     const reasons = this.#options.reasons(model);
     const learned = store.get(url, model)?.profile;
@@ -193,7 +195,7 @@ export class UpstreamProfiles {
     if (before && before.known === known && before.reasons === reasons && before.learned === learned)
       return before.profile;
     const effort = reasons ? { reasoningEffort: true } : {};
-    const profile = mergedProfile(known ?? {}, effort, learned ?? {}, lesson ?? {}, configured, { model });
+    const profile = mergedProfile(defaults, known ?? {}, effort, learned ?? {}, lesson ?? {}, configured, { model });
     if (!lesson) {
       if (this.#merged.size >= maxMerged) this.#merged.clear();
       this.#merged.set(key, { known, reasons, learned, profile });

@@ -89,8 +89,9 @@ export async function listUpstreamModels(
   );
 }
 
-/** The endpoints that models of an upstream have, by its API: all of OpenAI's and Ollama's, or conversations only. */
+/** The endpoints that models of an upstream have, by its API: all of OpenAI's and Ollama's, those that Gemini's has, or conversations only. */
 export function upstreamEndpoints({ name }: SourcePort): ModelInfo["endpoints"] {
+  if (name === "gemini") return ["chat", "embeddings"];
   return name === "chat" || name === "ollama" ? ["chat", "completions", "embeddings"] : ["chat"];
 }
 

@@ -28,7 +28,7 @@ import {
   type ServerProfile,
 } from "../../wire/apis/adapt/server-profile.ts";
 import { isShortToolName, shortToolNames, withToolNames } from "../../wire/apis/adapt/tool-names.ts";
-import { lowerAnswerLimit, setAnswerLimit, type SourcePort } from "../../wire/apis/source-port.ts";
+import { lowerAnswerLimit, setAnswerLimit, sourcePath, type SourcePort } from "../../wire/apis/source-port.ts";
 import { demandsJson } from "../../wire/apis/tolerant/json-answer.ts";
 import { readResponseBody } from "../../wire/apis/tolerant/read-response.ts";
 import { unsupportedParameter } from "../../wire/apis/request/refusals.ts";
@@ -202,12 +202,13 @@ export class AttemptPreparer {
     const { request, source, profile } = asked;
     const { stream, passthrough } = request;
     const { places, warnings } = adaptations;
+    const path = sourcePath(source.path, profile.model ?? model, stream);
     return {
       body,
       target,
       model,
       profile,
-      path: target.path(source.path),
+      path: target.path(path),
       headers: Object.assign(
         // Not a spread: V8 gives each object with a spread and further members a hidden class of its own.
         {},
@@ -229,7 +230,7 @@ export class AttemptPreparer {
         inspection &&
         ((headers) =>
           inspection.sent({
-            url: target.endpointUrl(source.path),
+            url: target.endpointUrl(path),
             headers,
             body,
             adaptations: places,

@@ -20,7 +20,7 @@ import { readRanking, writeRerankRequest } from "../../wire/apis/rerank/rerank.t
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 import { refusesState } from "../../wire/apis/adapt/state-refusals.ts";
 import { promptTexts } from "../../wire/apis/adapt/truncation.ts";
-import type { SourcePort } from "../../wire/apis/source-port.ts";
+import { sourcePath, type SourcePort } from "../../wire/apis/source-port.ts";
 import { badAnswer } from "../../wire/apis/tolerant/read-failure.ts";
 import { RepairLog } from "../../wire/apis/tolerant/repairs.ts";
 import { parseTolerantly } from "../../wire/apis/tolerant/read-response.ts";
@@ -113,7 +113,7 @@ export class UpstreamQuestions {
     await turns.recall();
     const answer = await this.#send(
       {
-        path: tokenCount.path,
+        path: sourcePath(tokenCount.path, model, false),
         id,
         body: (target) =>
           tokenCount.writeRequest(turns.fitted(request, stateSource(target, model)).request, profileOf(model)),
@@ -179,7 +179,7 @@ export class UpstreamQuestions {
     const profile = { ...profileOf(model), ...(target && ollama && { ollama: ollama.stateOf(model, target) }) };
     const body = { ...(own ? own.writeRequest(written, profile) : writeEmbeddingsRequest(written)), ...add };
     if (target) ollama?.sent(model, target, body);
-    const path = own?.path ?? "/embeddings";
+    const path = sourcePath(own?.path ?? "/embeddings", model, false);
     const answer = await this.#send({ path, id, body, observed: { model, observer } }, signal);
     return readEmbeddings(own ? own.toOpenAi(answer) : answer, inputs.length, dimensions);
   }

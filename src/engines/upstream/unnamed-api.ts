@@ -1,4 +1,5 @@
 import { sourcePorts } from "../../wire/apis/ports.ts";
+import { sourcePath, type SourcePort } from "../../wire/apis/source-port.ts";
 import type {
   Engine,
   EngineAnswer,
@@ -85,8 +86,8 @@ export class UnnamedApiEngine implements Engine {
   #hasNeither(noChat: GenerationFailure, noResponses: GenerationFailure): GenerationFailure {
     const { name, urls } = this.#options;
     const [url = ""] = urls.map(shownUrl);
-    const at = ({ path }: { readonly path: string }, { status }: GenerationFailure): string =>
-      `${url.replace(/\/+$/, "")}${path} (status ${status})`;
+    const at = ({ path }: SourcePort, { status }: GenerationFailure): string =>
+      `${url.replace(/\/+$/, "")}${sourcePath(path, "", false)} (status ${status})`;
     return {
       kind: "not-found",
       status: 404,

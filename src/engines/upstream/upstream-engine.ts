@@ -114,6 +114,7 @@ class UpstreamEngine implements Engine {
       log: options.log,
       configured: options.profile ?? {},
       store,
+      defaults: this.#source.profile,
       known: (model, url) => this.#knownServer(model, url),
       reasons: (model) => this.#native.reasons(model),
     });

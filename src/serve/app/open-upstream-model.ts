@@ -1,5 +1,5 @@
 import type { UpstreamModelConfig } from "../config/model-schema.ts";
-import { findApi, ollamaRoot } from "../../engines/upstream/find-api.ts";
+import { apiOfUrls, findApi, geminiRoot, ollamaRoot } from "../../engines/upstream/find-api.ts";
 import { mayComeUp } from "../../engines/upstream/list-models.ts";
 import { shownUrl } from "../../engines/upstream/targets.ts";
 import { UnnamedApiEngine } from "../../engines/upstream/unnamed-api.ts";
@@ -93,11 +93,13 @@ async function refusalAfter(ms: number): Promise<never> {
 
 async function openNow(settings: UpstreamOptions, transport: OpenTransport): Promise<OpenedEngine> {
   // Where the models are given, nothing is asked before the first request: the server need not be up.
-  const api = settings.api ?? (settings.models ? "chat" : await findApi(settings, transport));
+  const api =
+    settings.api ?? apiOfUrls(settings.urls) ?? (settings.models ? "chat" : await findApi(settings, transport));
   const forwards = api === "chat" ? ["chat", "completions"] : api === "ollama" ? ["ollama", "ollama-generate"] : [api];
   if (settings.ollama && api !== "ollama")
     settings.log?.("the setting `ollama` has no effect: its API is not Ollama's", "warn", { api });
-  const urls = api === "ollama" ? settings.urls.map(ollamaRoot) : settings.urls;
+  const rootOf = { ollama: ollamaRoot, gemini: geminiRoot }[api as string];
+  const urls = rootOf ? settings.urls.map(rootOf) : settings.urls;
   const openAs = (one: SourceApi): Promise<Engine> => openUpstreamEngine({ ...settings, urls, api: one }, transport);
   const engine = await openAs(api);
   if (settings.api !== undefined || api !== "chat") return { engine, forwards };

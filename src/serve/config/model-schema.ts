@@ -433,7 +433,7 @@ const upstream = settings(
     api: oneOf(sourceApis)
       .optional()
       .describe(
-        "The API that it speaks: chat, responses, messages (Anthropic's) or ollama (Ollama's own) (default: found out, by its list of models unless models are given, and by its answer to the first conversation)",
+        "The API that it speaks: chat, responses, messages (Anthropic's), ollama (Ollama's own) or gemini (Google's own) (default: found out, by its list of models unless models are given, and by its answer to the first conversation)",
       ),
     key: text("a key, such as ${OPENAI_API_KEY}").optional().describe("Its API key, such as ${OPENAI_API_KEY}"),
     headers: mappingOf(anyText("a header's value, such as trace-1"), "a mapping such as { x-trace: trace-1 }")

@@ -1,4 +1,5 @@
 import { exact, lean, profileNamed } from "../../wire/apis/profile.ts";
+import { geminiPath } from "../../wire/apis/gemini/port.ts";
 import type { Profile } from "../../wire/apis/profile.ts";
 import type { StreamWriter } from "../../wire/apis/port.ts";
 import { unsupportedEnumValue } from "../../wire/apis/request/refusals.ts";
@@ -87,12 +88,38 @@ export function withoutBase(path: string, base: string): string {
 
 /**
  * Normalizes a path to the form that routes have: without `/v1`, doubled slashes and a trailing slash, which some clients send, and without
- * what Azure's paths have before it (`azurePath`).
+ * the model that some APIs have in their paths (`pathMembers`).
  */
 export function plainPath(path: string): string {
-  const single = azurePath(path.includes("//") ? path.replace(/\/{2,}/g, "/") : path).path;
+  const single = pathMembers(path.includes("//") ? path.replace(/\/{2,}/g, "/") : path).path;
   const plain = single.startsWith("/v1/") || single === "/v1" ? single.slice("/v1".length) : single;
   return plain.endsWith("/") ? plain.slice(0, -1) : plain;
+}
+
+/**
+ * Separates the members of a request that its path contains from the path of the API: the model in the paths of Gemini's API and of Azure's,
+ * and whether the answer is streamed in those of Gemini's. undefined: the path contains none.
+ */
+export function pathMembers(path: string): {
+  readonly path: string;
+  readonly members?: { readonly model: string; readonly stream?: true };
+} {
+  const gemini = path.startsWith("/v1") ? geminiPath(path) : undefined;
+  if (gemini) {
+    const { model, stream } = gemini;
+    return { path: gemini.path, members: { model: decodedSegment(model), ...(stream && { stream }) } };
+  }
+  const { path: plain, deployment } = azurePath(path);
+  return deployment === undefined ? { path: plain } : { path: plain, members: { model: decodedSegment(deployment) } };
+}
+
+/** Decodes percent-encoding; returns malformed text unchanged. */
+export function decodedSegment(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 /**
@@ -100,7 +127,7 @@ export function plainPath(path: string): string {
  * `/openai/v1/responses`. A deployment is a model here; its name stays encoded, and may have slashes. Source:
  * https://learn.microsoft.com/azure/ai-foundry/openai/reference, and LiteLLM's proxy, which also has them below `/v1` and at the root.
  */
-export function azurePath(path: string): { readonly path: string; readonly deployment?: string } {
+function azurePath(path: string): { readonly path: string; readonly deployment?: string } {
   const below = path.startsWith("/openai/") ? path.slice("/openai".length) : path;
   const start = ["/deployments/", "/v1/deployments/"].find((prefix) => below.startsWith(prefix))?.length;
   if (start === undefined) return { path: below };

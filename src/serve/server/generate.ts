@@ -166,7 +166,7 @@ async function sendStream(answering: Answering): Promise<void> {
   const writer = asked.read.streamWriter(context);
   reply.exchange.answering?.(writer, plan.hasLanes);
   const generation = begin(answering, reply.record);
-  const streamHeaders = port.streamHeaders(reply.profile);
+  const streamHeaders = (asked.read.streamHeaders ?? port.streamHeaders)(reply.profile);
   const { resumeMs } = asked;
   const headers = resumeMs > 0 ? await makeResumable(reply, service, streamHeaders, resumeMs) : streamHeaders;
   return streamAnswer(reply, generation, {

@@ -5,7 +5,7 @@ import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../../wi
 import { hostedToolsOf } from "./keys/hosted-tools-of.ts";
 import { runsHosted } from "./hosted/hosted-calls.ts";
 import type { ApiErrorFormat } from "../../wire/apis/api-error-format.ts";
-import { azurePath, plainPath, requestedProfile } from "./exchange.ts";
+import { pathMembers, plainPath, requestedProfile } from "./exchange.ts";
 import type { HttpExchange } from "./exchange.ts";
 import { modelNotServed, modelsOf } from "./model-directory.ts";
 import type { ModelView, ServedModel } from "./model-directory.ts";
@@ -18,7 +18,7 @@ import { Reply } from "./reply.ts";
 import type { EndpointHandler, ModelEndpoint, NamedRequest, ServerRoute } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import { noteReasoning } from "./thinking-models.ts";
-import { conventionsOfUnknown, knownPaths, pathAsNamed, routeOf, decodedSegment } from "./routes.ts";
+import { conventionsOfUnknown, knownPaths, pathAsNamed, routeOf } from "./routes.ts";
 import type { Service } from "./service.ts";
 import { random } from "../../wire/random/random.ts";
 
@@ -108,8 +108,9 @@ function findRoute(found: Found, { directory }: Service): void {
 
 function conventionsOf(exchange: HttpExchange, route: ServerRoute | undefined): ApiErrorFormat {
   const header = (name: string): string | undefined => exchange.header(name);
-  const conventions = route?.conventions ?? conventionsOfUnknown(exchange.path, header);
-  return typeof conventions === "function" ? conventions(header) : conventions;
+  const query = (name: string): string | undefined => exchange.query(name);
+  const conventions = route?.conventions ?? conventionsOfUnknown(exchange.path, header, query);
+  return typeof conventions === "function" ? conventions(header, query) : conventions;
 }
 
 /** An id in the form of the API whose path is requested, for the log and the answer's headers. */
@@ -202,9 +203,9 @@ async function receiveBody(found: Found, service: Service): Promise<void> {
   const { endpoint, reply } = found;
   if (typeof endpoint !== "object") return;
   const body = await (endpoint.bodyType === "form" ? readFormBody : readJsonBody)(reply, service);
-  const { deployment } = azurePath(reply.exchange.path);
-  // At Azure the path names the model, and the body need not.
-  found.received = deployment === undefined || !isObject(body) ? body : { ...body, model: decodedSegment(deployment) };
+  const { members } = pathMembers(reply.exchange.path);
+  // Where the path names the model, the body need not.
+  found.received = members === undefined || !isObject(body) ? body : { ...body, ...members };
 }
 
 /** Validates the request and finds its model, whose profile decides what is refused. Throws `FailureError` 400, 404 or 503. */
@@ -228,6 +229,7 @@ function findModel(found: Found, service: Service): Promise<void> | void {
       profile,
       forwards,
       header,
+      query: (name: string): string | undefined => exchange.query(name),
       turnSeal: turnSeal(service.stores.turnKey, reply.client?.owner ?? ""),
       standsFor: named?.from.settings.standsFor,
       runs: runsHosted(hostedToolsOf(reply.client, service.hostedTools)),

@@ -23,8 +23,8 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** One path of the server. */
 export interface ServerRoute {
-  /** How the API of the path writes keys, headers and errors. A function if several APIs share the path and are distinguished by headers. */
-  readonly conventions: ApiErrorFormat | ((header: HeaderReader) => ApiErrorFormat);
+  /** How the API of the path writes keys, headers and errors. A function if several APIs share the path and are distinguished by headers, or by the query. */
+  readonly conventions: ApiErrorFormat | ((header: HeaderReader, query: HeaderReader) => ApiErrorFormat);
   /** Needs no key. */
   readonly open?: boolean;
   /** Needs an admin key. */
@@ -120,7 +120,11 @@ export class Reply {
 
   /** The API key that the client sent; "" if none. */
   get key(): string {
-    return this.conventions.keyIn((name) => this.exchange.header(name));
+    const { exchange } = this;
+    return this.conventions.keyIn(
+      (name) => exchange.header(name),
+      (name) => exchange.query(name),
+    );
   }
 
   /** Adds headers to the answer, and lets pages of other origins read them. */

@@ -31,8 +31,8 @@ const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h:
 
 /** Why the answer cannot continue without its client although the client asks for that; undefined: it can. */
 export function whyNotResumable(
-  { streamHeaders }: ServedPort,
-  { request }: ReadRequest,
+  port: ServedPort,
+  { request, streamHeaders = port.streamHeaders }: ReadRequest,
   kept: StorableRequest | undefined,
   { exchange, profile }: Reply,
   { settings }: Service,

@@ -1,13 +1,15 @@
 import { completionNotFound, modelDoesNotExist, unknownPath } from "../../wire/apis/failures.ts";
 import { codexCatalog, writeModel, writeModelList } from "../../wire/apis/models/models.ts";
 import { type ApiErrorFormat, type HeaderReader, openaiErrorFormat } from "../../wire/apis/api-error-format.ts";
+import { geminiErrorFormat, geminiModelsPath } from "../../wire/apis/gemini/port.ts";
 import { ollamaErrorFormat } from "../../wire/apis/ollama/port.ts";
 import { ports } from "../../wire/apis/ports.ts";
 import type { PortSocket, ServedPort } from "../../wire/apis/port-state.ts";
 import { adminRoutes } from "./admin/admin-routes.ts";
 import { answerPortRoute } from "./answer-port-route.ts";
 import { embedEndpoint, rerankEndpoint } from "./embed-and-rerank.ts";
-import { plainPath } from "./exchange.ts";
+import { decodedSegment, plainPath } from "./exchange.ts";
+import { geminiRoutes } from "./gemini.ts";
 import { generationEndpoint } from "./generate.ts";
 import { answerHealth, answerLiveness, answerMetrics } from "./health.ts";
 import { hashOf } from "./keys/key-ring.ts";
@@ -67,6 +69,10 @@ const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
   ["/slots", { ...openai, methods: { GET: answerSlots } }],
   ["/lora-adapters", { ...openai, methods: { GET: answerAdapters } }],
   ...ollamaRoutes,
+  ...geminiRoutes,
+  [geminiModelsPath, { conventions: geminiErrorFormat, methods: { GET: listModels } }],
+  // Names of models may have slashes.
+  ["/v1beta/{rest}", { conventions: geminiErrorFormat, methods: { GET: showGeminiModel } }],
   ["/health", { ...openai, open: true, methods: { GET: answerHealth } }],
   ["/health/live", { ...openai, open: true, methods: { GET: answerLiveness } }],
   // The endpoint checks keys itself: metrics may have keys of their own.
@@ -119,6 +125,12 @@ function showModel(reply: Reply, { directory }: Service, name: string): void {
   reply.send(200, "application/json", reply.conventions.models?.one(model.info) ?? writeModel(model.info, profile));
 }
 
+function showGeminiModel(reply: Reply, service: Service, rest: string): void {
+  const [, name] = /^models\/(.+)$/s.exec(rest) ?? [];
+  if (name === undefined) throw unknownPath(reply.exchange.method, reply.exchange.path, knownPaths());
+  showModel(reply, service, name);
+}
+
 async function answerPage(reply: Reply, { page }: Service, name: string): Promise<void> {
   const file = (await page?.())?.get(name);
   if (!file) throw unknownPath(reply.exchange.method, reply.exchange.path, knownPaths());
@@ -126,30 +138,33 @@ async function answerPage(reply: Reply, { page }: Service, name: string): Promis
 }
 
 /** The conventions of the API whose list of models is requested; by default OpenAI's. */
-function conventionsOfList(header: HeaderReader): ApiErrorFormat {
+function conventionsOfList(header: HeaderReader, query: HeaderReader): ApiErrorFormat {
   return (
-    ports.find(({ errorFormat: voice }) => voice.models?.isRequested(header) === true)?.errorFormat ?? openaiErrorFormat
+    ports.find(({ errorFormat: voice }) => voice.models?.isRequested(header, query) === true)?.errorFormat ??
+    openaiErrorFormat
   );
 }
 
 /**
- * The conventions for an error at an unknown path: those of Ollama's API, of the API whose path it is below (`/v1/messages/batches`), or
+ * The conventions for an error at an unknown path: those of Ollama's or Gemini's API, of the API whose path it is below (`/v1/messages/batches`), or
  * else of the API that the headers belong to.
  */
-export function conventionsOfUnknown(path: string, header: HeaderReader): ApiErrorFormat {
+export function conventionsOfUnknown(path: string, header: HeaderReader, query: HeaderReader): ApiErrorFormat {
   if (/^\/+api(?:\/|$)/.test(path)) return ollamaErrorFormat;
+  if (/^\/+v1beta(?:\/|$)/.test(path)) return geminiErrorFormat;
   const plain = plainPath(path);
-  return ports.find((port) => plain.startsWith(`${port.path}/`))?.errorFormat ?? conventionsOfList(header);
+  return ports.find((port) => plain.startsWith(`${port.path}/`))?.errorFormat ?? conventionsOfList(header, query);
 }
 
 /** Paths that other servers have without a version. */
-const withoutVersion = /^\/(?:health|metrics|tokenize|detokenize|apply-template|slots|lora-adapters|v2|api)\b/;
+const withoutVersion = /^\/(?:health|metrics|tokenize|detokenize|apply-template|slots|lora-adapters|v1beta|v2|api)\b/;
 
 /** Every path for clients except the root, with its methods, for an error message. */
 export function knownPaths(): string[] {
   return [...routes].flatMap(([path, { methods, admin }]) => {
     if (path === "" || path === "/page/{id}" || admin === true) return [];
-    const shown = (withoutVersion.test(path) ? "" : "/v1") + path.replace("{rest}", "{id}");
+    const named = path.replace("/v1beta/{rest}", `${geminiModelsPath}/{id}`).replace("{rest}", "{id}");
+    const shown = (withoutVersion.test(path) ? "" : "/v1") + named.replace("/models:", "/models/{id}:");
     return Object.keys(methods).map((method) => `${method} ${shown}`);
   });
 }
@@ -186,13 +201,4 @@ export function pathAsNamed(path: string): string {
 export function socketAt(path: string): PortSocket | undefined {
   const plain = plainPath(path);
   return ports.find((port) => port.path === plain)?.socket;
-}
-
-/** Decodes percent-encoding; returns malformed text unchanged. */
-export function decodedSegment(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

@@ -9,8 +9,8 @@ import { openaiLimitHeaders } from "./rate-limits.ts";
 
 /** The keys, headers and errors of an API. */
 export interface ApiErrorFormat {
-  /** The client's key; "" without one. */
-  keyIn(header: HeaderReader): string;
+  /** The client's key; "" without one. `query` returns a member of the query; absent: there is none. */
+  keyIn(header: HeaderReader, query?: HeaderReader): string;
   /** Returns an id for a request in the vendor's form. `now`: Unix time in milliseconds; `random`: uniform in [0, 1). */
   newRequestId(now: number, random: () => number): string;
   /** Headers of every answer. `requestId`: as in the log; `processingMs`: until the head of the answer. */
@@ -27,20 +27,20 @@ export interface ApiErrorFormat {
 
 /** Writes an API's list of models. */
 export interface ModelListFormat {
-  /** Whether a request's headers ask for this API's list. */
-  isRequested(header: HeaderReader): boolean;
+  /** Whether a request's headers, or its query, ask for this API's list. */
+  isRequested(header: HeaderReader, query?: HeaderReader): boolean;
   /** The body of `GET /v1/models`. `queries` returns all values of a query parameter. */
   list(models: readonly ModelInfo[], queries?: (name: string) => readonly string[]): string;
   /** The body of `GET /v1/models/{id}`. */
   one(model: ModelInfo): string;
 }
 
-/** Returns a request header by its lower-case name. */
+/** Returns a request header by its lower-case name, or a member of the query. */
 export type HeaderReader = (name: string) => string | undefined;
 
 /** OpenAI's keys (a Bearer token, a basic password from browsers, or `x-api-key` from some gateways), headers and error object. */
 export const openaiErrorFormat: ApiErrorFormat = {
-  keyIn,
+  keyIn: (header) => keyIn(header),
   newRequestId: (_now, random) => requestId(random),
   answerHeaders: (requestId, processingMs) => ({
     "x-request-id": requestId,

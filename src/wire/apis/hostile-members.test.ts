@@ -5,6 +5,7 @@ import { accumulate } from "../core/accumulate.ts";
 import type { GenerationEvent } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 import { runSync } from "../core/steps.ts";
+import { readGeminiEmbed } from "./gemini/models.ts";
 import { requiredBetas } from "./messages/request-schema.ts";
 import { completionsSource } from "./completions/port.ts";
 import { readEmbeddingsRequest } from "./embeddings/embeddings.ts";
@@ -47,8 +48,14 @@ function readAt(path: string, body: unknown): void {
     }
     switch (path) {
       case "/v1/messages/count_tokens":
+      case "/v1/v1beta/models:countTokens":
         for (const { tokenCounter } of ports)
-          if (tokenCounter) runSync(tokenCounter.readRequest(body, "req_1", options));
+          if (tokenCounter && `/v1${tokenCounter.path}` === path)
+            runSync(tokenCounter.readRequest(body, "req_1", options));
+        break;
+      case "/v1/v1beta/models:embedContent":
+      case "/v1/v1beta/models:batchEmbedContents":
+        readGeminiEmbed(body, "req_1", profile, path.endsWith("s"));
         break;
       case "/v1/responses/input_tokens":
       case "/v1/responses/compact":

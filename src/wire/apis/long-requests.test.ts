@@ -39,6 +39,20 @@ const bodies: Readonly<Record<string, Readonly<Record<string, object>>>> = {
     },
     "many tools": { messages: [user], tools: many(4000, (at) => ({ name: `f${at}`, input_schema: {} })) },
   },
+  gemini: {
+    "many contents": { contents: many(5000, () => ({ role: "user", parts: [{ text: "x" }] })) },
+    "many parts": { contents: many(5, () => ({ role: "user", parts: many(2000, () => ({ text: "x" })) })) },
+    "many calls": {
+      contents: many(5, (turn) => ({
+        role: "model",
+        parts: many(2000, (at) => ({ functionCall: { id: `c${turn}_${at}`, name: "f", args: {} } })),
+      })),
+    },
+    "many tools": {
+      contents: [{ parts: [{ text: "Hi" }] }],
+      tools: [{ functionDeclarations: many(4000, (at) => ({ name: `f${at}`, parametersJsonSchema: {} })) }],
+    },
+  },
 };
 
 function many<T>(count: number, make: (at: number) => T): T[] {

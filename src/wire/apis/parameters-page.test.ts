@@ -4,6 +4,7 @@ import { parse } from "yaml";
 import type * as z from "zod";
 import { chatParameters } from "./chat/request.ts";
 import { completionParameters } from "./completions/request.ts";
+import { geminiGenerationConfig, geminiRequest } from "./gemini/request-schema.ts";
 import { membersOf } from "./members.ts";
 import { messageParameters } from "./messages/request-schema.ts";
 import { extensionParameters } from "./request/extension-parameters.ts";
@@ -93,7 +94,7 @@ const extensions: ReadonlySet<string> = new Set(extensionParameters.map(({ name 
 function page(): string {
   return `# Request parameters
 
-How Truewire handles the parameters of OpenAI's and Anthropic's APIs, and those that other servers have added.
+How Truewire handles the parameters of OpenAI's, Anthropic's and Google's APIs, and those that other servers have added.
 This page is generated from the tables that read requests; \`src/wire/apis/parameters-page.test.ts\` fails when it is out of date.
 
 - **honoured**: the parameter has its documented effect.
@@ -146,6 +147,17 @@ same parameters, without \`max_tokens\`.
 
 ${table(messageParameters)}
 
+## POST /v1beta/models/{model}:generateContent
+
+Google's parameters, also of \`:streamGenerateContent\`. Names in snake case (\`generation_config\`) are read, too. [gemini.md](gemini.md) has the
+other paths of this API.
+
+${schemaTable(geminiRequest)}
+
+The members of \`generationConfig\`:
+
+${schemaTable(geminiGenerationConfig)}
+
 ## POST /v1/audio/transcriptions
 
 The members of a form. \`POST /v1/audio/translations\` has the first five. Members that are in no table are ignored with a warning; profile
@@ -197,12 +209,17 @@ function refusals(): string {
   return ["| API | mistake | for example |", "|---|---|---|", ...rows].join("\n");
 }
 
-/** Returns the table of a request whose members are all supported. */
+/** Returns the table of a request from its schema. Members are honoured, unless their `.meta()` says another treatment. */
 function schemaTable(schema: z.ZodObject): string {
   return table(
     membersOf(schema).map(({ name, schema: member, always }) => {
-      const note = member.meta()?.["note"];
-      return { name, treatment: "honoured", required: always, note: typeof note === "string" ? note : "" };
+      const { note = "", treatment = "honoured" } = member.meta() ?? {};
+      return {
+        name,
+        treatment: treatment as RequestParameter["treatment"],
+        required: always,
+        note: typeof note === "string" ? note : "",
+      };
     }),
   );
 }

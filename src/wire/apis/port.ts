@@ -83,6 +83,8 @@ export interface ReadOptions {
   readonly runs?: ((tool: HostedTool) => boolean) | undefined;
   /** The request's headers, for APIs that check them. */
   readonly header?: HeaderReader;
+  /** The members of the request's query, for APIs that have any. */
+  readonly query?: HeaderReader;
 }
 
 /**
@@ -114,6 +116,8 @@ export interface ReadRequest {
   streamWriter(context: AnswerContext): StreamWriter;
   /** The content type of an answer that is not streamed; default: the port's. */
   readonly contentType?: string;
+  /** The headers of a streamed answer in a profile; default: the port's. */
+  readonly streamHeaders?: Port["streamHeaders"];
   /** The body of the answer without a stream; `generation.end` is "done". */
   writeResponse(generation: Generation, context: AnswerContext): string;
 }

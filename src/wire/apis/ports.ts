@@ -1,5 +1,7 @@
 import { chatPort, chatSource } from "./chat/port.ts";
 import { completionsPort } from "./completions/port.ts";
+import { geminiPort } from "./gemini/port.ts";
+import { geminiSource } from "./gemini/send.ts";
 import { messagesPort } from "./messages/port.ts";
 import { ollamaChatPort, ollamaGeneratePort } from "./ollama/port.ts";
 import { ollamaSource } from "./ollama/send.ts";
@@ -18,6 +20,7 @@ export const ports: readonly ServedPort[] = [
   messagesPort,
   ollamaChatPort,
   ollamaGeneratePort,
+  geminiPort,
   transcriptionsPort,
   translationsPort,
 ];
@@ -28,4 +31,5 @@ export const sourcePorts: Readonly<Record<SourceApi, SourcePort>> = {
   responses: responsesSource,
   messages: messagesSource,
   ollama: ollamaSource,
+  gemini: geminiSource,
 };

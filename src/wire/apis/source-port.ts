@@ -16,7 +16,9 @@ export interface SourcePort {
   /** Its servers process a prompt for later requests, and generate nothing, if the request says so. */
   readonly prewarms?: boolean;
   /** The path below the base URL. */
-  readonly path: string;
+  readonly path: SourcePath;
+  /** What its servers accept where neither the server is known nor the configuration says it. */
+  readonly profile?: ServerProfile;
   /** The headers for authentication, in lower case. `key`: undefined without a key. */
   headers(key: string | undefined): Readonly<Record<string, string>>;
   /** Writes the body of a request in the form that a server with this profile accepts. Calls `note` for each adaptation. */
@@ -31,6 +33,13 @@ export interface SourcePort {
   reader(options: AnswerReaderOptions): EventReader;
 }
 
+/** A path, or one that contains the model, by the server's name, and says whether the answer is streamed. */
+type SourcePath = string | ((model: string, stream: boolean) => string);
+
+export function sourcePath(path: SourcePath, model: string, stream: boolean): string {
+  return typeof path === "string" ? path : path(model, stream);
+}
+
 /** The members of a request that limit the length of its answer, in tokens. */
 interface SourceAnswerLimit {
   /** The first one is written if a request has none. */
@@ -41,7 +50,7 @@ interface SourceAnswerLimit {
 
 /** Counts the tokens of a prompt at an upstream. */
 export interface SourceTokenCount {
-  readonly path: string;
+  readonly path: SourcePath;
   writeRequest(request: GenerationRequest, profile: ServerProfile): RequestBody;
   /** The count in an answer (JSON of any shape); undefined: missing. */
   read(answer: unknown): number | undefined;
@@ -49,7 +58,7 @@ export interface SourceTokenCount {
 
 /** Makes embeddings at an upstream. */
 interface SourceEmbeddings {
-  readonly path: string;
+  readonly path: SourcePath;
   writeRequest(request: EmbeddingRequest, profile: ServerProfile): RequestBody;
   /** Converts an answer (JSON of any shape) to the form of OpenAI's API. */
   toOpenAi(answer: unknown): unknown;
@@ -86,7 +95,7 @@ export interface EventReader {
 }
 
 /** The APIs of upstreams, by the names of their ports. */
-export const sourceApis = ["chat", "responses", "messages", "ollama"] as const;
+export const sourceApis = ["chat", "responses", "messages", "ollama", "gemini"] as const;
 
 export type SourceApi = (typeof sourceApis)[number];
 

@@ -20,10 +20,11 @@ export interface StateOrigin {
  * `signature`: proves the text of the reasoning. Source: Messages, `thinking.signature`.
  * `redacted`: reasoning that has no text. Source: Messages, `redacted_thinking.data`.
  * `encrypted`: the reasoning itself, encrypted. Source: Responses, `encrypted_content`.
+ * `part`: the signature of a part. Source: Gemini, `thoughtSignature` of a text or a thought.
  * `stored`: the id of reasoning that its server has stored, and takes by this id. Source: Responses, items without `encrypted_content`.
  */
 export interface TextState extends StateOrigin {
-  readonly kind: "signature" | "redacted" | "encrypted" | "stored";
+  readonly kind: "signature" | "redacted" | "encrypted" | "part" | "stored";
   readonly value: string;
 }
 

@@ -2,6 +2,7 @@ import { aiSdkClients } from "./ai-sdk.ts";
 import type { SessionClient } from "./client.ts";
 import { langChainClients } from "./langchain.ts";
 import { rawChat } from "./raw-chat.ts";
+import { rawGemini } from "./raw-gemini.ts";
 import { rawMessages } from "./raw-messages.ts";
 import { rawOllama } from "./raw-ollama.ts";
 import { rawResponses } from "./raw-responses.ts";
@@ -15,6 +16,7 @@ export const rawClients: readonly SessionClient[] = [
   ...(["include", "plain", "previous_response_id", "half", "nothing"] as const).map(rawResponses),
   ...returns.map(rawMessages),
   ...returns.map(rawOllama),
+  ...returns.map(rawGemini),
 ];
 
 export const libraryClients: readonly SessionClient[] = [...aiSdkClients, ...sdkClients, ...langChainClients];

@@ -6,7 +6,7 @@ import type { AdaptationName } from "./adaptation-names.ts";
 /** The forms of `tool_choice`. `named`: an object that names one function. */
 export const toolChoiceForms = ["none", "auto", "required", "named"] as const;
 /** Compilers of JSON Schema in servers. `plain`: the keywords that all of them know. */
-export const schemaCompilers = ["llama.cpp", "xgrammar", "llguidance", "openai-strict", "plain"] as const;
+export const schemaCompilers = ["llama.cpp", "xgrammar", "llguidance", "openai-strict", "gemini", "plain"] as const;
 
 export type SchemaCompiler = (typeof schemaCompilers)[number];
 

@@ -145,6 +145,15 @@ const compilers: Readonly<Record<SchemaCompiler, CompilerRules>> = {
     formats: new Set("date-time time date duration email hostname ipv4 ipv6 uuid".split(" ")),
     takesPattern: (pattern) => !/\(\?(?!:)/.test(pattern),
   },
+  // https://ai.google.dev/api/generate-content#GenerationConfig, `responseJsonSchema`: the keywords that Gemini reads.
+  gemini: {
+    followsPointers: true,
+    keywords: new Set(
+      "$id $defs $ref $anchor type format title description enum items prefixItems minItems maxItems minimum maximum anyOf oneOf properties additionalProperties required propertyOrdering".split(
+        " ",
+      ),
+    ),
+  },
   plain: { keywords: new Set(plainKeywords), needsTypes: true },
 };
 

@@ -28,7 +28,7 @@ export interface ListedModel {
 
 /**
  * Reads the answer of `GET /models`: OpenAI's list, Anthropic's, a bare array (Together), or `models` by name (Ollama's own API,
- * llama.cpp). Returns `null` if it is not a list of models.
+ * Gemini's, llama.cpp). Returns `null` if it is not a list of models.
  */
 export function readModelList(body: string): readonly ListedModel[] | null {
   const value = parseTolerantly(body, new RepairLog());
@@ -37,8 +37,10 @@ export function readModelList(body: string): readonly ListedModel[] | null {
   // llama.cpp lists the models twice; the second list has their capabilities.
   const withCapabilities = isObject(value) && Array.isArray(value["models"]) ? value["models"].filter(isObject) : [];
   return list.filter(isObject).flatMap((entry) => {
-    const id = entry["id"] ?? entry["name"] ?? entry["model"];
-    if (typeof id !== "string" || id === "") return [];
+    const given = entry["id"] ?? entry["name"] ?? entry["model"];
+    if (typeof given !== "string" || given === "") return [];
+    // Gemini's own API, whose paths have the names so.
+    const id = "supportedGenerationMethods" in entry ? given.replace(/^models\//, "") : given;
     const { created = secondsOf(entry["created_at"]), owned_by: owner, shutdown_date: shutdownDate } = entry;
     return [
       {
@@ -63,11 +65,11 @@ function secondsOf(time: unknown): number {
 
 /**
  * The members with the context size that a server enforces: vLLM and SGLang, OpenRouter and Together, Groq, LM Studio. Members that
- * describe the model, or only its prompts, are not enforced: those of Mistral and LM Studio, Anthropic's, and llama.cpp's `n_ctx_train` (a
+ * describe the model, or only its prompts, are not enforced: those of Mistral and LM Studio, Anthropic's and Gemini's, and llama.cpp's `n_ctx_train` (a
  * server may run a model with a larger context).
  */
 const enforced = ["max_model_len", "context_length", "context_window", "loaded_context_length"] as const;
-const described = ["max_context_length", "max_input_tokens"] as const;
+const described = ["max_context_length", "max_input_tokens", "inputTokenLimit"] as const;
 
 function context(entry: JsonObject): Pick<ListedModel, "contextLength" | "contextIsEnforced"> {
   const isLength = (value: unknown): value is number => typeof value === "number" && value > 0;

@@ -2,6 +2,9 @@ import type { FailureError } from "../../core/failure.ts";
 import { StepCounter, type Steps } from "../../core/steps.ts";
 import type { Profile } from "../profile.ts";
 
+/** Whose answers the rules are. */
+export type Vendor = "OpenAI" | "Anthropic" | "Google";
+
 /** How a request is judged. */
 export interface Judging {
   readonly profile: Profile;
@@ -20,7 +23,7 @@ export type VendorRule<Subject> = (subject: Subject) => FailureError | undefined
 export function* applyRules<Subject>(
   rules: readonly VendorRule<Subject>[],
   subject: Subject,
-  vendor: "OpenAI" | "Anthropic",
+  vendor: Vendor,
   judging: Judging,
 ): Steps<void> {
   if (judging.forwards) return;
@@ -34,7 +37,7 @@ export function* applyRules<Subject>(
 /** Throws the vendor's error in profile `exact`. Profile `lean` serves the request, and warns of what the vendor would answer. */
 export function refuseOrWarn(
   refusal: FailureError,
-  vendor: "OpenAI" | "Anthropic",
+  vendor: Vendor,
   { profile, warnings }: Omit<Judging, "forwards">,
 ): void {
   if (profile.judgesAsVendor) throw refusal;
@@ -42,7 +45,7 @@ export function refuseOrWarn(
 }
 
 /** The warning about a request that the vendor would refuse. */
-export function wouldAnswer({ failure: { status, message } }: FailureError, vendor: "OpenAI" | "Anthropic"): string {
+export function wouldAnswer({ failure: { status, message } }: FailureError, vendor: Vendor): string {
   return `${vendor} would answer ${status}: ${message}`;
 }
 

@@ -36,6 +36,8 @@ const meanings: Readonly<Record<string, FinishReason | "failed">> = {
   blocklist: "content-filter",
   prohibitedcontent: "content-filter",
   spii: "content-filter",
+  language: "content-filter",
+  imagesafety: "content-filter",
   refusal: "content-filter",
   error: "failed",
   abort: "failed",
