@@ -11,7 +11,7 @@ export interface RealClient {
   readonly name: string;
   /** Where it comes from, such as `pip openai`. */
   readonly from: string;
-  readonly api: "chat" | "responses" | "messages" | "ollama";
+  readonly api: "chat" | "responses" | "messages" | "ollama" | "gemini";
   /** It installs within two minutes, so that CI has it. */
   readonly isQuick?: boolean;
   /** It also runs sessions with tools over each of the models that `TRUEWIRE_SESSIONS` names. */

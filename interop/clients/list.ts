@@ -81,6 +81,15 @@ export const realClients: readonly RealClient[] = [
     file: "ollama_client.py",
     packages: [ollama, openai, anthropic],
   }),
+  pythonClient({
+    id: "google-genai-python",
+    name: "Google GenAI Python",
+    api: "gemini",
+    file: "google_genai_client.py",
+    environment: "google-genai",
+    packages: ["google-genai==3.6.1"],
+    isQuick: true,
+  }),
   goClient(
     { id: "openai-go-chat", name: "OpenAI Go, Chat Completions", api: "chat", isQuick: true },
     { program: "openai-chat", module: openaiGo },

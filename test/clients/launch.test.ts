@@ -25,10 +25,13 @@ import { waitMs } from "../support/hang.ts";
 const opencodePlatform = `opencode-${process.platform}-${process.arch}`;
 const opencodeModules = npmPackage(`${opencodePlatform}@1.18.33`);
 
+const geminiModules = npmPackage("@google/gemini-cli@0.61.0");
+
 /** The files of the real agents; undefined where one cannot be had. */
 const installed: Readonly<Record<string, string | undefined>> = {
   codex: codexLauncher(),
   claude: claudeCode(),
+  gemini: geminiModules && join(geminiModules, "@google/gemini-cli/bundle/gemini.js"),
   opencode: opencodeModules && join(opencodeModules, opencodePlatform, "bin/opencode"),
 };
 
@@ -119,6 +122,7 @@ const usersFiles: Readonly<Record<string, string>> = {
   ".codex/AGENTS.md": "Mine.\n",
   ".claude.json": '{"numStartups":7}',
   ".claude/settings.json": '{"model":"opus","env":{"ANTHROPIC_BASE_URL":"http://127.0.0.1:9"}}',
+  ".gemini/settings.json": '{"security":{"auth":{"selectedType":"oauth-personal"}},"model":{"name":"gemini-mine"}}',
   // opencode adds `$schema` where it is missing, at each start.
   ".config/opencode/opencode.json":
     '{"$schema":"https://opencode.ai/config.json","model":"anthropic/claude-opus-5","username":"me"}',
@@ -141,6 +145,11 @@ const runs: readonly (readonly [name: string, args: readonly string[], tool: Tur
     "opencode",
     ["run", "Count."],
     { type: "tool-call", name: "bash", arguments: { command: "wc -l < notes.txt", description: "Count" } },
+  ],
+  [
+    "gemini",
+    ["--prompt", "Count.", "--yolo", "--skip-trust"],
+    { type: "tool-call", name: "run_shell_command", arguments: { command: "wc -l < notes.txt", description: "Count" } },
   ],
 ];
 

@@ -98,6 +98,10 @@ test("Crush, Qwen Code and Continue", () => {
     args: ["--auth-type", "openai", "--model", "large"],
     env: { OPENAI_BASE_URL: "http://127.0.0.1:8080/v1", OPENAI_API_KEY: "secret", QWEN_HOME: "/cache/agent" },
   });
+  expect(setupOf("gemini")).toMatchObject({
+    args: ["--model", "large"],
+    env: { GOOGLE_GEMINI_BASE_URL: "http://127.0.0.1:8080", GEMINI_API_KEY: "secret", GEMINI_CLI_HOME: "/cache/agent" },
+  });
   expect(setupOf("continue").args).toEqual(["--config", "/cache/agent/truewire.yaml"]);
   expect(fileOf("continue", "truewire.yaml")).toMatchObject({
     models: [{ model: "large", apiKey: "secret", capabilities: ["tool_use", "image_input"] }],

@@ -50,7 +50,7 @@ export const comfortableContext = 32_768;
 
 /**
  * The agents that `truewire launch` starts, by the name of the command line. Each gets a configuration of its own where it would otherwise
- * write into the user's. Sources: docs/clients of this repository, whose tests run Codex 0.169, Claude Code 2.1.330 and opencode 1.18.33;
+ * write into the user's. Sources: docs/clients of this repository, whose tests run Codex 0.169, Claude Code 2.1.330, opencode 1.18.33 and Gemini CLI 0.61;
  * opencode.ai/docs/config; Crush's README and `internal/config/load.go`; Qwen Code's documentation of settings; Continue's of `cn`.
  */
 export const agents: Readonly<Record<string, Agent>> = {
@@ -174,6 +174,24 @@ export const agents: Readonly<Record<string, Agent>> = {
       env: { OPENAI_BASE_URL: `${url}/v1`, OPENAI_API_KEY: key, OPENAI_MODEL: model.slug, QWEN_HOME: folder },
     }),
   },
+  gemini: {
+    title: "Gemini CLI",
+    command: "gemini",
+    install: "npm install --global @google/gemini-cli",
+    promptTokens: 12_000,
+    hostedTools: ["web_search"],
+    setup: ({ url, key, model, folder }) => ({
+      args: ["--model", model.slug],
+      env: {
+        GOOGLE_GEMINI_BASE_URL: url,
+        GEMINI_API_KEY: key,
+        GEMINI_DEFAULT_AUTH_TYPE: "gemini-api-key",
+        GEMINI_CLI_HOME: folder,
+        // Each of these would choose another server.
+        ...Object.fromEntries(otherGoogleServers.map((name) => [name, undefined])),
+      },
+    }),
+  },
   continue: {
     title: "Continue",
     command: "cn",
@@ -210,6 +228,8 @@ export const agents: Readonly<Record<string, Agent>> = {
     }),
   },
 };
+
+const otherGoogleServers = ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA", "GOOGLE_API_KEY"];
 
 /** The variables of Claude Code 2.1.330 that name a model. */
 const claudeModels = [
