@@ -35,6 +35,9 @@ export function wholeText({ chunks, left_out: leftOut }: TapeContents<TimedText>
 /** Members of requests that are shown as messages, tools or texts, in any API. */
 const contents: ReadonlySet<string> = new Set([
   "messages",
+  "contents",
+  "systemInstruction",
+  "system_instruction",
   "system",
   "instructions",
   "input",

@@ -141,7 +141,7 @@ export function curlOf(request: InspectedRequest, url = urlOf(request.path)): st
 
 /** The headers of the APIs that carry a key. Others with a secret, such as cookies, are left out. */
 function isKeyHeader([name, value]: Header): boolean {
-  return /^(?:authorization|x-api-key|api-key)$/i.test(name) && /^(?:Bearer )?\[key\]$/i.test(value);
+  return /^(?:authorization|x-api-key|x-goog-api-key|api-key)$/i.test(name) && /^(?:Bearer )?\[key\]$/i.test(value);
 }
 
 /** A text as an argument for bash. */
