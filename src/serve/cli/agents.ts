@@ -185,10 +185,16 @@ export const agents: Readonly<Record<string, Agent>> = {
       env: {
         GOOGLE_GEMINI_BASE_URL: url,
         GEMINI_API_KEY: key,
-        GEMINI_DEFAULT_AUTH_TYPE: "gemini-api-key",
         GEMINI_CLI_HOME: folder,
         // Each of these would choose another server.
         ...Object.fromEntries(otherGoogleServers.map((name) => [name, undefined])),
+      },
+      firstFiles: {
+        ".gemini/settings.json": json({
+          security: { auth: { selectedType: "gemini-api-key" } },
+          general: { enableAutoUpdate: false },
+          privacy: { usageStatisticsEnabled: false },
+        }),
       },
     }),
   },

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { homedir, tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { modelOfTarget, withScheme } from "../config/target.ts";
 import { isObject } from "../../wire/core/json.ts";
 import { nearest } from "../../wire/core/nearest.ts";
@@ -225,11 +225,17 @@ async function startServer(args: readonly string[], key?: string, givenKey?: str
 }
 
 function writeFiles(folder: string, { files = {}, firstFiles = {} }: AgentSetup): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  for (const path of foldersOf(folder, { files, firstFiles })) mkdirSync(path, { recursive: true, mode: 0o700 });
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text, { mode: 0o600 });
   for (const [name, text] of Object.entries(firstFiles)) {
     if (!existsSync(join(folder, name))) writeFileSync(join(folder, name), text, { mode: 0o600 });
   }
+}
+
+/** The folder of an agent, and those of its files. */
+function foldersOf(folder: string, { files, firstFiles }: Pick<AgentSetup, "files" | "firstFiles">): readonly string[] {
+  const names = Object.keys({ ...files, ...firstFiles });
+  return [...new Set([folder, ...names.map((name) => dirname(join(folder, name)))])];
 }
 
 interface AgentEnd {
@@ -276,7 +282,7 @@ export function shellLines(folder: string, setup: AgentSetup, command: readonly 
   };
   const [program = "", ...own] = command;
   return [
-    `mkdir -p -m 700 ${quoted(folder)}`,
+    ...foldersOf(folder, { files, firstFiles }).map((path) => `mkdir -p -m 700 ${quoted(path)}`),
     ...Object.entries(files).map((file) => write(file, true)),
     ...Object.entries(firstFiles).map((file) => write(file, false)),
     ...Object.entries(env).map(([name, value]) =>
