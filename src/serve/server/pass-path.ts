@@ -1,10 +1,10 @@
 import type { PathPassing } from "../../wire/core/path-passing.ts";
 import { unknownPath } from "../../wire/apis/failures.ts";
-import { plainPath } from "./exchange.ts";
+import { decodedSegment, plainPath } from "./exchange.ts";
 import { matchesAlias, type ModelDirectory, modelsOf, type ServedEngine } from "./model-directory.ts";
 import type { EndpointHandler, Reply, ServerRoute } from "./reply.ts";
 import type { ObservedApi } from "./request-facts.ts";
-import { conventionsOfUnknown, decodedSegment, knownPaths } from "./routes.ts";
+import { conventionsOfUnknown, knownPaths } from "./routes.ts";
 import type { Service } from "./service.ts";
 
 const api: ObservedApi = { name: "passed", operation: "passed" };
@@ -18,7 +18,7 @@ export function passedRoute(path: string, { engines }: ModelDirectory): { readon
     if (!passing?.paths.some((pattern) => matchesAlias(pattern, plain))) continue;
     const handler: EndpointHandler = (reply, service) => passOn(reply, service, from, passing);
     const methods = { GET: handler, POST: handler, PUT: handler, PATCH: handler, DELETE: handler };
-    return { route: { conventions: (header) => conventionsOfUnknown(path, header), api, methods } };
+    return { route: { conventions: (header, query) => conventionsOfUnknown(path, header, query), api, methods } };
   }
   return undefined;
 }
