@@ -207,7 +207,7 @@ class LlamaEngine implements Engine {
     this.#send(
       id,
       text,
-      (asked) => ({ type: "generate", id, requestId, ...(owner !== undefined && { owner }), requestJson: asked }),
+      (asked) => ({ type: "generate", id, requestId, owner, requestJson: asked }),
       () => this.#deliveries.has(id),
       (failure) => this.#finish(id, { kind: "rejected", failure }),
     );

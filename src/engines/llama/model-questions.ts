@@ -132,7 +132,7 @@ export class ModelQuestions {
 
   async embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
     const { inputs, dimensions } = request;
-    const more = { ...ownerOf(request), ...(dimensions !== undefined && { dimensions }) };
+    const more = { ...ownerOf(request), dimensions };
     const question = (asked: string): ModelQuestion => ({ about: "embeddings", ...more, asked });
     const { vectors, promptTokens } = await this.#ask("embeddings", question, signal, {
       request: textRequest(inputs, true, true),

@@ -26,7 +26,7 @@ try {
   const loaded = await loadProgram(path);
   parentPort?.on("message", (message: ToWorker) => receive(loaded, message));
   const models = loaded.kind === "engine" ? loaded.engine.models() : undefined;
-  send({ type: "ready", blocking: loaded.kind === "program" && loaded.blocking, ...(models && { models }) });
+  send({ type: "ready", blocking: loaded.kind === "program" && loaded.blocking, models });
 } catch (error) {
   send({ type: "failed", message: error instanceof Error ? error.message : String(error) });
 }

@@ -108,10 +108,10 @@ export class OllamaModels {
     const sees = known?.capabilities?.includes("vision");
     return {
       ...(limit !== Number.POSITIVE_INFINITY && { maxContext: limit }),
-      ...(firstContext !== undefined && { firstContext }),
+      firstContext,
       minContext: Math.max(known?.ownContext ?? 0, server?.contexts.get(fullName(model)) ?? 0),
-      ...(reasons !== undefined && { reasons }),
-      ...(sees !== undefined && { sees }),
+      reasons,
+      sees,
       isRemote: known?.isRemote === true,
       cutsPrompts: server?.version !== undefined && isOlder(server.version, [0, 12, 4]),
       thinksMax: server?.version !== undefined && !isOlder(server.version, [0, 21, 3]),
@@ -237,7 +237,7 @@ export class OllamaModels {
         reasons: capabilities.includes("thinking"),
         fillsInMiddle: capabilities.includes("insert"),
       }),
-      ...(defaults && { defaults }),
+      defaults,
     };
   }
 

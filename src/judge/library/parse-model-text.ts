@@ -103,9 +103,9 @@ export class ModelTextParser {
       {
         format: formatOf(options),
         ...(tools && { tools }),
-        ...(prefix !== undefined && { prefix }),
-        ...(thinking !== undefined && { thinking }),
-        ...(separateReasoning !== undefined && { separateReasoning }),
+        prefix,
+        thinking,
+        separateReasoning,
       },
       newCallId,
     );

@@ -287,13 +287,7 @@ function answerContext(options: WriteAnswerOptions): AnswerContext {
     profile: profileNamed(wire) ?? lean,
     created,
     model,
-    settings: {
-      ...(systemFingerprint !== undefined && { systemFingerprint }),
-      ...(serviceTier !== undefined && { serviceTier }),
-      ...(logprobsKey !== undefined && { logprobsKey }),
-      ...(reasoningFields && { reasoningFields }),
-      ...(passExtra !== undefined && { passExtra }),
-    },
+    settings: { systemFingerprint, serviceTier, logprobsKey, reasoningFields, passExtra },
     random,
   };
 }

@@ -135,12 +135,12 @@ export async function openServer(
   const pool = new EnginePool({
     log,
     runtime: nodeRuntime,
-    ...(turns && { turns }),
+    turns,
     sourceId: (text) => sourceId(service.stores.turnKey, text),
-    ...(profiles && { profiles }),
+    profiles,
     ...(openFiles !== undefined && { descriptorLimit: openFiles }),
-    ...(options.onProgress && { onProgress: options.onProgress }),
-    ...(options.upstreamPatienceMs !== undefined && { upstreamPatienceMs: options.upstreamPatienceMs }),
+    onProgress: options.onProgress,
+    upstreamPatienceMs: options.upstreamPatienceMs,
   });
   const { readConfig } = options;
   const directory = (): ModelDirectory => service.directory;
@@ -170,7 +170,7 @@ export async function openServer(
     runs: new Runs(),
     answers: new RunningAnswers(),
     watchers: { ...observing.of, inspector },
-    ...(streamLog && { streamLog }),
+    streamLog,
     page,
   };
   const { metrics } = service.watchers;

@@ -24,12 +24,12 @@ export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEn
     ...(fallbacks && { fallbacks: { models: fallbacks, reasons: fallbackOn } }),
     ...(wire && { profile: wire === "exact" ? exact : lean }),
     settings: {
-      ...(systemFingerprint !== undefined && { systemFingerprint }),
-      ...(serviceTier !== undefined && { serviceTier }),
-      ...(logprobsKey !== undefined && { logprobsKey }),
-      ...(standsFor !== undefined && { standsFor }),
-      ...(reasoningFields && { reasoningFields }),
-      ...(model.kind === "upstream" && model.passExtra !== undefined && { passExtra: model.passExtra }),
+      systemFingerprint,
+      serviceTier,
+      logprobsKey,
+      standsFor,
+      reasoningFields,
+      passExtra: model.kind === "upstream" ? model.passExtra : undefined,
     },
   };
 }

@@ -72,7 +72,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
   const pool = new EnginePool({
     log,
     runtime,
-    ...(turns && { turns }),
+    turns,
     sourceId: (text) => sourceId(service.stores.turnKey, text),
   });
   const hosted = new HostedTools(log, runtime, (...call) => service.watchers.metrics?.observeHostedCall(...call));
@@ -171,7 +171,7 @@ async function openObserving(
   const metrics = access === "off" ? undefined : (await runtime.metrics()).openMetrics(turns);
   const environment = typeof process === "undefined" ? {} : process.env;
   return {
-    of: { tracing: openTracing(environment), ...(metrics && { metrics }) },
+    of: { tracing: openTracing(environment), metrics },
     async close() {
       metrics?.close();
     },

@@ -24,7 +24,7 @@ export async function openObserving(
   const traces = await exportTraces(process.env, log);
   const metrics = access === "off" ? undefined : openMetrics(turns);
   return {
-    of: { tracing: openTracing(process.env, traces?.tracer), ...(metrics && { metrics }) },
+    of: { tracing: openTracing(process.env, traces?.tracer), metrics },
     async close() {
       metrics?.close();
       await traces?.close();

@@ -8,22 +8,13 @@ import type { PoolOptions } from "./runtime.ts";
 
 /** Opens a user's program: a module runs in its own threads, a function in this one. Throws `ProgramLoadError`. */
 export async function openProgramModel(model: ProgramModelConfig, name: string, options: PoolOptions): Promise<Engine> {
-  const { program, watch, threads, toolFormat, showErrors } = model;
-  const errors = showErrors === undefined ? {} : { showErrors };
-  const format = toolFormat === undefined ? {} : { format: formatOf(toolFormat) };
-  const log = observerOf(options.log, name);
+  const { program, toolFormat } = model;
+  const format = toolFormat === undefined ? undefined : formatOf(toolFormat);
+  const settings = { ...model, name, format, log: observerOf(options.log, name) };
   if (typeof program !== "string") {
     // The engine checks what it was given, and says what it expected.
-    return openLocalProgram({ program: program as LocalProgramOptions["program"], name, log, ...format, ...errors });
+    return openLocalProgram({ ...settings, program: program as LocalProgramOptions["program"] });
   }
   const { openProgramEngine } = await options.runtime.programEngine();
-  return openProgramEngine({
-    program,
-    name,
-    ...format,
-    ...errors,
-    ...(watch !== undefined && { watch }),
-    ...(threads !== undefined && { threads }),
-    log,
-  });
+  return openProgramEngine({ ...settings, program });
 }

@@ -82,8 +82,8 @@ function hashedKey(key: KeyConfig): HashedKey {
       name,
       owner: name,
       tier: priority,
-      ...(models && { models }),
-      ...(hostedTools && { hostedTools }),
+      models,
+      hostedTools,
       ...(isLimited(key) && { limits }),
     },
   };

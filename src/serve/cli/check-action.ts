@@ -87,16 +87,16 @@ async function checkServer(target: string | undefined, flags: CheckFlags, profil
     timeout: positive("--timeout", flags.timeout ?? "60") * 1000,
     concurrency: positive("--concurrency", flags.concurrency ?? "2"),
     ...(flags.model !== undefined && { model: flags.model }),
-    ...(key !== undefined && { key }),
-    ...(profile && { profile }),
-    ...(only && { only }),
+    key,
+    profile,
+    only,
     onProgress: ({ done, all, about }) => tty && process.stderr.write(`\r\x1b[K${pc.dim(`${done}/${all} ${about}`)}`),
   });
   if (tty) process.stderr.write("\r\x1b[K");
   return reportOf(run.url, run.judged.map(judgementOf), {
     model: run.model,
     remarks: run.remarks,
-    ...(profile && { profile }),
+    profile,
   });
 }
 

@@ -84,13 +84,13 @@ export async function lookAtMachine(environment: Environment, budget: number): P
       free: process.availableMemory?.() ?? freemem(),
       ...(limit > 0 && limit < total && { limit }),
     },
-    ...(openFiles !== undefined && { openFiles }),
+    openFiles,
     libraries,
-    ...(gpuOfSystem !== undefined && { gpuOfSystem }),
+    gpuOfSystem,
     servers,
     devices,
     ...(isOther && { otherProgram: listener }),
-    ...(config && { config }),
+    config,
     environment,
   };
 }

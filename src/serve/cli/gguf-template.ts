@@ -33,8 +33,8 @@ export function templateInGguf(file: string): ChatTemplateOptions {
     source,
     specialTokens: ofType(control),
     markupTokens: ofType(userDefined),
-    ...(bosToken !== undefined && { bosToken }),
-    ...(eosToken !== undefined && { eosToken }),
+    bosToken,
+    eosToken,
   };
 }
 

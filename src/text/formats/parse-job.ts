@@ -49,11 +49,11 @@ export class JobReader {
       format,
       choice: 0,
       newCallId: newCallId ?? (() => `call_${calls++}`),
-      ...(prefix !== undefined && { prefix }),
-      ...(tools && { tools }),
-      ...(thinking !== undefined && { thinking }),
-      ...(separateReasoning !== undefined && { separateReasoning }),
-      ...(trace !== undefined && { trace }),
+      prefix,
+      tools,
+      thinking,
+      separateReasoning,
+      trace,
     });
   }
 

@@ -64,18 +64,18 @@ export function renderRequest(request: ModelRequest, context: PreparingContext, 
       sampling: { ...sampling, ...request.sampling },
       limits: {
         ...request.limits,
-        ...(maxTokens !== undefined && { maxTokens }),
+        maxTokens,
         ...(prompt.kind === "chat" &&
           context.stopStrings.length > 0 && { stop: [...(request.limits.stop ?? []), ...context.stopStrings] }),
       },
-      ...(request.tier && { tier: request.tier }),
-      ...(request.logprobs && { logprobs: request.logprobs }),
-      ...(request.prediction !== undefined && { prediction: request.prediction }),
+      tier: request.tier,
+      logprobs: request.logprobs,
+      prediction: request.prediction,
       extras: extrasOf(request),
       ...reasoningLimit(request, reading, maxReasoningTokens),
       maxStringTokens,
       echo: prompt.kind === "text" && prompt.echo === true,
-      ...(request.inspected && { inspected: request.inspected }),
+      inspected: request.inspected,
       promptParam,
     },
     warnings,
@@ -83,12 +83,7 @@ export function renderRequest(request: ModelRequest, context: PreparingContext, 
 }
 
 function extrasOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs }: ModelRequest): RequestedExtras {
-  return {
-    ...(wantsRunningUsage && { wantsRunningUsage }),
-    ...(wantsProgress && { wantsProgress }),
-    ...(wantsTokenIds && { wantsTokenIds }),
-    ...(promptLogprobs && { promptLogprobs }),
-  };
+  return { wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs };
 }
 
 function reasoningLimit(
@@ -98,7 +93,7 @@ function reasoningLimit(
 ): { reasoningLimit?: ReasoningLimit } {
   const closing = reasoningClosings(reading.format, reading.prefix);
   const tokens = reasoning?.budgetTokens ?? maxReasoningTokens;
-  return closing.length === 0 ? {} : { reasoningLimit: { ...(tokens !== undefined && { tokens }), closing } };
+  return closing.length === 0 ? {} : { reasoningLimit: { tokens, closing } };
 }
 
 /** Rejects a prompt that is too long for any tokenization: to tokenize megabytes would delay all other answers. */
@@ -180,7 +175,7 @@ function chatParts(
         ...(media.length > 0 && { media }),
         bos: rendered.startsWithBos,
         outline,
-        ...(quotes && { quotes }),
+        quotes,
       },
     ],
     reading: {
@@ -188,7 +183,7 @@ function chatParts(
       prefix: rendered.generationPrefix,
       callsAllowed,
       ...(callsAllowed && { tools: allowed }),
-      ...(thinking !== undefined && { thinking }),
+      thinking,
       ...(request.reasoning?.inText && { separateReasoning: false }),
     },
     warnings: rendered.warnings,
@@ -282,7 +277,7 @@ function textParts(prompt: TextPrompt, facts: ModelFacts, tokenizing: ModelReque
             spans: [{ text: entry, special: tokenizing?.parseSpecial ?? true }],
             bos: false,
             ...(tokenizing ? { addSpecial: tokenizing.addSpecial } : { outline: outlineRenderedText(entry) }),
-            ...(suffix !== undefined && { suffix }),
+            suffix,
           }
         : { type: "tokens", tokens: entry },
     ),

@@ -37,7 +37,7 @@ async function load([folder, ...more]: readonly string[]): Promise<LoadedLibrari
   );
   if (!chosen) return { variant: null, drivers };
   const { libraries, noGpu } = chosen;
-  return { ...loadedFrom(koffi, libraries), ...(noGpu !== undefined && { noGpu }), drivers };
+  return { ...loadedFrom(koffi, libraries), noGpu, drivers };
 }
 
 function loadedFrom(koffi: Koffi, libraries: LibraryFolder): LoadedLibraries {

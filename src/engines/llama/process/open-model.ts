@@ -215,9 +215,9 @@ async function load(
       context,
       sequences,
       promptCache,
-      ...(adapters && { adapters }),
-      ...(draftModel && { draftModel }),
-      ...(persistedCache && { persistedCache }),
+      adapters,
+      draftModel,
+      persistedCache,
     },
     embedding: plan && {
       plan,

@@ -141,14 +141,7 @@ export class LoadableLocalModel implements Loadable {
     const contextLength = embedding?.isOnlyUse
       ? embedding.maxInputTokens
       : (contextSize ?? Math.min(trainedContext, maxDefaultContextSize));
-    const plan = {
-      contextSize: contextLength,
-      slots,
-      batchSize,
-      ...(cacheTypeK !== undefined && { cacheTypeK }),
-      ...(cacheTypeV !== undefined && { cacheTypeV }),
-      ...(cacheMemory !== undefined && { cacheMemory }),
-    };
+    const plan = { contextSize: contextLength, slots, batchSize, cacheTypeK, cacheTypeV, cacheMemory };
     this.#need = needWithEmbeddings(file, plan, embedding);
     if (projector) this.#need = { ...this.#need, buffers: this.#need.buffers + projector.bytes };
     const { draft, speculation } = this.#config;
@@ -177,7 +170,7 @@ export class LoadableLocalModel implements Loadable {
       this.#info = {
         ...this.#info,
         file: { ...read.facts, ...(template !== undefined && { template }) },
-        ...(reasons !== undefined && { reasons }),
+        reasons,
         ...(endpoints.includes("completions") && { defaults: this.#defaults(read.facts.metadata, template) }),
       };
     }

@@ -227,10 +227,10 @@ function readCheck(body: unknown): CheckRequest {
   if (profile !== undefined && profile !== "lean" && profile !== "exact") throw refused("profile", "lean or exact");
   return {
     url,
-    ...(key !== undefined && { key }),
-    ...(model !== undefined && { model }),
-    ...(only !== undefined && { only }),
-    ...(profile !== undefined && { profile }),
+    key,
+    model,
+    only,
+    profile,
   };
 }
 

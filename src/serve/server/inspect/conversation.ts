@@ -85,7 +85,7 @@ export function lineFacts({ headers, mask, request }: LineSource): LineFacts | u
     ...sender,
     keys,
     ...(request.prompt && { estimatedTokens: estimateTokens({ ...request, prompt: request.prompt }) }),
-    ...(purpose && { purpose }),
+    purpose,
     ...topicOf(messages, mask),
     ...snippetOf(request, mask),
   };
@@ -127,10 +127,10 @@ export function withLine(summary: RequestSummary, { facts, thread, turn }: Reque
   return {
     ...summary,
     ...(isUncounted && estimatedTokens !== undefined && { estimated_prompt_tokens: estimatedTokens }),
-    ...(client !== undefined && { client }),
+    client,
     thread: thread.id,
     ...(turn && { conversation: turn.conversation.id, turn: turn.number }),
-    ...(purpose && { purpose }),
+    purpose,
     ...(topic !== undefined && topic !== snippet && { topic }),
     ...(snippet !== undefined && snippetOf !== undefined && { snippet, snippet_of: snippetOf }),
   };

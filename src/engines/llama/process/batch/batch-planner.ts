@@ -169,7 +169,7 @@ export class BatchPlanner {
       ...options,
       answers: slots.length,
       isEven: this.#isEven,
-      ...(oneByOneMs !== undefined && { oneByOneMs }),
+      oneByOneMs,
     });
   }
 
@@ -313,7 +313,7 @@ export class BatchPlanner {
         maxTokens,
         always: this.#speculation === "always",
         isEven: this.#isEven,
-        ...(oneByOneMs !== undefined && { oneByOneMs }),
+        oneByOneMs,
       },
     );
     if (lengths.every((length) => length === 0)) return undefined;

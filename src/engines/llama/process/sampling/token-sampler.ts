@@ -79,10 +79,10 @@ export class TokenSampler {
     this.#chain = new SamplerChain(context.model, {
       temperature,
       seed,
-      ...(topK !== undefined && { topK }),
-      ...(topP !== undefined && { topP }),
-      ...(minP !== undefined && { minP }),
-      ...(xtc && { xtc }),
+      topK,
+      topP,
+      minP,
+      xtc,
       ...(dry && this.#usesHistory && { dry: dryOptions(dry, context.capacity) }),
     });
   }

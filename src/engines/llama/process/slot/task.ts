@@ -189,9 +189,9 @@ export class Task {
       newCallId: environment.newCallId,
       callsAllowed,
       separateReasoning,
-      ...(tools && { tools }),
-      ...(thinking !== undefined && { thinking }),
-      ...(limits.stop && { stop: limits.stop }),
+      tools,
+      thinking,
+      stop: limits.stop,
     });
     this.#visibleBytes = visibleBytes(vocabulary, JSON.stringify(format));
     this.#constraint = constraint && environment.openConstraint(constraint);
