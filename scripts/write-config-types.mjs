@@ -1,5 +1,5 @@
 // Writes dist/serve/config/config.d.ts, the types of a configuration in code, from the schema of the configuration. Part of the build.
-import { writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { configJsonSchema } from "../dist/serve/config/schema.js";
 
 const config = configJsonSchema({ inCode: true });
@@ -37,7 +37,11 @@ const text = [
   ...declarations.map(([name, schema, doc]) => `${comment(doc, "")}export interface ${name} ${membersOf(schema, "")}`),
   `export type ModelEntry = ${entries.map(([name]) => name).join(" | ")};`,
 ].join("\n");
-writeFileSync("dist/serve/config/config.d.ts", `${text}\n`);
+const file = "dist/serve/config/config.d.ts";
+if (readFileSync(file, "utf8") !== `${text}\n`) {
+  writeFileSync(`${file}.${process.pid}`, `${text}\n`);
+  renameSync(`${file}.${process.pid}`, file);
+}
 
 function typeOf(schema, indent) {
   const name = named.get(schema);
