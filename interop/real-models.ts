@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { startTruewire } from "../test/support/serve.ts";
+import { compareEmbeddings } from "./embeddings.ts";
 import { installModel } from "./models.ts";
 import { freePort } from "./place.ts";
 import { startLlamaServer } from "./servers/llama-server.ts";
@@ -19,9 +20,14 @@ interface Place {
   readonly otherModel: string;
 }
 
-async function post(url: string, body: Json): Promise<Json> {
+/** llama-server closes kept connections after some requests, also while the next one is on its way: it is sent again. */
+async function post(url: string, body: Json, attempts = 4): Promise<Json> {
   const headers = { "content-type": "application/json" };
-  const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  const sent = fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  const response = await sent.catch((error: unknown) => {
+    if (attempts === 1) throw error;
+  });
+  if (!response) return post(url, body, attempts - 1);
   const text = await response.text();
   if (!response.ok) throw new Error(`${url}: ${response.status} ${text.slice(0, 200)}`);
   return JSON.parse(text) as Json;
@@ -93,6 +99,13 @@ interface Token {
   readonly logprob: number;
 }
 
+/** The tokens of a text: llama-server also lists the one that ended it. */
+function tokensOf(text: string, listed: readonly Token[]): Token[] {
+  const last = listed.at(-1);
+  const isEnd = last !== undefined && !text.endsWith(last.token) && last.token !== "";
+  return listed.slice(0, isEnd ? -1 : undefined);
+}
+
 async function greedy({ ours, theirs, model, otherModel }: Place): Promise<string[]> {
   const gaps: number[] = [];
   const different = await differing(questions, async (question) => {
@@ -111,8 +124,8 @@ async function greedy({ ours, theirs, model, otherModel }: Place): Promise<strin
         ] as const
       ).map(async ([url, name]) => {
         const { choices } = await post(`${url}/v1/chat/completions`, { model: name, ...body });
-        const [{ logprobs }] = choices as [{ logprobs: { content: Token[] } }];
-        return logprobs.content;
+        const [{ message, logprobs }] = choices as [{ message: { content: string }; logprobs: { content: Token[] } }];
+        return tokensOf(message.content, logprobs.content);
       }),
     )) as [Token[], Token[]];
     const at = own.findIndex((one, index) => one.token !== other[index]?.token);
@@ -228,6 +241,10 @@ async function structured({ ours, theirs, model, otherModel }: Place): Promise<s
 /** Compares the engines over the models, and prints a line for each comparison. `count`: texts for the tokenizers. */
 export async function compareModels(names: readonly string[], count: number): Promise<void> {
   for (const name of names) {
+    if (name === "minilm") {
+      await compareEmbeddings();
+      continue;
+    }
     const file =
       name === "demo" ? resolve("models/demo/demo.gguf") : await installModel(name === "gemma" ? "gemma" : "half");
     const truewire = await startTruewire([file, "--context-size", "4096"]);

@@ -27,7 +27,7 @@ const usage = `usage: npm run interop [-- COMMAND [NAME…]]
   suites [NAME…]  runs the test suites of other projects that are installed, over a program that does what is asked
   doubles [NAME…] sends the same requests to the real servers and to their doubles in test/doubles, and prints where they differ
   models [NAME…]  compares Truewire's own engine with llama-server over the same real models (demo, half, gemma): tokens, texts,
-                  logprobs, calls, schemas
+                  logprobs, calls, schemas; and embeddings (minilm) with Transformers' and llama-server's
   templates DIR   renders the chat templates of a folder with Transformers, too, and prints which prompts differ
   report          writes docs/compatibility.md from interop/results/
 options:
@@ -106,7 +106,7 @@ if (
   process.exitCode = 2;
 } else if (what === "report") writeTable();
 else if (what === "models")
-  await compareModels(names.length > 0 ? names : ["demo", "half", "gemma"], Number(values.count ?? 10_000));
+  await compareModels(names.length > 0 ? names : ["demo", "half", "gemma", "minilm"], Number(values.count ?? 10_000));
 else if (what === "templates")
   await compareTemplates(names[0] ?? "../shared/chat-templates", Number(values.count ?? 400));
 else if (what === "install") {

@@ -11,7 +11,7 @@ const program = `
 import signal, sys
 import xllamacpp
 parameters = xllamacpp.CommonParams()
-parameters.model.path, port, context = sys.argv[1:]
+parameters.model.path, port, context, parameters.embedding = *sys.argv[1:4], sys.argv[4] == "embeddings"
 parameters.port, parameters.n_ctx, parameters.n_parallel = int(port), int(context), 1
 parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 2
 server = xllamacpp.Server(parameters)
@@ -19,11 +19,16 @@ signal.pause()
 `;
 
 /** Starts llama.cpp's server with the model of a file, and one slot. */
-export async function startLlamaServer(file: string, port: number, contextSize: number): Promise<StartedServer> {
+export async function startLlamaServer(
+  file: string,
+  port: number,
+  contextSize: number,
+  { isForEmbeddings = false } = {},
+): Promise<StartedServer> {
   const url = `http://127.0.0.1:${port}`;
   const script = inPlace("llama-server", "serve.py");
   writeFileSync(script, program);
-  const args = [script, file, String(port), String(contextSize)];
+  const args = [script, file, String(port), String(contextSize), isForEmbeddings ? "embeddings" : "texts"];
   const ready = `${url}/health`;
   const running = await startServer(packages.program("python"), args, { ready, log: "llama-server.log" });
   const { data } = (await (await fetch(`${url}/v1/models`)).json()) as { readonly data: readonly { id: string }[] };

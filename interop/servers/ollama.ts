@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { llamaSource } from "../models.ts";
 import { command, inPlace, startServer } from "../place.ts";
 import type { RealServer } from "./server.ts";
 
 const version = "v0.17.4";
 const binary = inPlace("ollama", "bin", "ollama");
-const source = inPlace("llama.cpp", "source");
 const contextSize = 2048;
 const model = "demo";
 
@@ -52,8 +52,7 @@ export const ollama: RealServer = {
   apis: ["chat", "responses", "messages", "ollama"],
   version: () => (existsSync(binary) ? version.slice(1) : undefined),
   async install() {
-    const bundle = resolve("node_modules/node-llama-cpp/llama/gitRelease.bundle");
-    if (!existsSync(source)) await command("git", ["clone", "--quiet", bundle, source]);
+    const source = await llamaSource();
     const optimized = "-O3 -march=native";
     await command("go", ["install", `github.com/ollama/ollama@${version}`], {
       env: {

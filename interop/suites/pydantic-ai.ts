@@ -31,13 +31,54 @@ export const pydanticAi: Suite = {
   name: "Pydantic AI's tests with recorded answers",
   from: "github pydantic/pydantic-ai",
   leftOut: "what asks other servers, or has no recorded answer",
-  reasons: [],
+  reasons: [
+    [
+      "o1_mini_system_role",
+      "suite",
+      "the model refuses the request; Truewire sends it again in another form, to which no answer is recorded",
+    ],
+    [
+      "thinking_with_modified_history",
+      "suite",
+      "wants the refusal of changed reasoning; Truewire leaves the reasoning out and asks again",
+    ],
+    [
+      "responses_verbosity",
+      "suite",
+      "its answer is written by hand, with a status that OpenAI does not have (complete)",
+    ],
+    [
+      "openai_previous_response_id_seed",
+      "Truewire",
+      "it keeps responses itself: the id of one that it has not seen is unknown",
+    ],
+    [
+      "compact_with_auto_previous",
+      "Truewire",
+      "it keeps responses itself: the id of one that it has not seen is unknown",
+    ],
+    [
+      "openai_previous_response_id",
+      "suite",
+      "its answer is written by hand, with a status that OpenAI does not have (complete)",
+    ],
+    ["responses_model_retry", "Truewire", "replaces counts of 0 tokens by an estimate"],
+    ["image_generation", "Truewire", "leaves out a message without text after other items"],
+    ["mcp_list_tools_stream", "Truewire", "items follow one another, where OpenAI's overlap"],
+    ["count_tokens", "Truewire", "counts the tokens of a request to Responses itself, by an estimate"],
+    ["usage_limit_exceeded", "Truewire", "counts the tokens of a request to Responses itself, by an estimate"],
+    ["background_mode_streaming", "Truewire", "a response in the background has an id of its own"],
+    ["thinking_part_stream", "Truewire", "leaves out deltas without text"],
+  ],
   version: () => (packages.version("pydantic-ai-slim") === undefined ? undefined : source.version()),
   async install() {
     await source.install();
     const tools = ["pytest", "pytest-mock", "pytest-recording", "pytest-pretty", "pytest-examples", "blockbuster"];
     const others = ["httpx2", "anyio", "asgi-lifespan", "devtools", "dirty-equals", "inline-snapshot", "brotli"];
-    await packages.install("pydantic-ai-slim[openai,anthropic,google,mcp,logfire]==2.68.0", ...tools, ...others);
+    // The versions that its lock file has.
+    const clients = ["openai==3.0.0", "anthropic==1.0.0"];
+    const itself = "pydantic-ai-slim[openai,anthropic,google,mcp,logfire]==2.68.0";
+    await packages.install(itself, ...clients, ...tools, ...others);
   },
   async run() {
     const port = await freePort();
