@@ -3,6 +3,8 @@ import { dirname, resolve, sep } from "node:path";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 import type { TestProjectInlineConfiguration } from "vitest/config";
+import { BaseSequencer } from "vitest/node";
+import type { TestSpecification } from "vitest/node";
 import { hangMs, waitMs } from "./test/support/hang.ts";
 
 /** The folders of test/ by the house of src/ that they test. */
@@ -61,8 +63,28 @@ const importingTheBuild: Plugin = {
   },
 };
 
+/** What takes longest begins first: at the end, the other workers would wait for it. */
+const longest = ["test/docs/docs", "test/growth/readers-writers", "test/engine/images", "test/engine/draft-model"];
+
+/**
+ * The files of a project without isolation one after the other. Vitest keeps a worker, with its modules and its browser, only while the
+ * next file in the queue is of the same project; in Vitest's own order, by size, it hardly ever is.
+ */
+class ByProject extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const placeOf = ({ moduleId, project }: TestSpecification): string => {
+      const at = longest.findIndex((file) => moduleId.endsWith(`/${file}.test.ts`));
+      if (at !== -1) return `0 ${at}`;
+      if (project.config.isolate) return "2";
+      return project.name.endsWith("-unit") ? `3 ${project.name}` : `1 ${project.name}`;
+    };
+    return (await super.sort(files)).toSorted((a, b) => placeOf(a).localeCompare(placeOf(b)));
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: ByProject },
     // Tests of servers wait a third of their time. CI has two cores.
     maxWorkers: 3,
     // No test has a time-out of its own: on a busy machine, each would be one more test that fails although nothing is wrong.

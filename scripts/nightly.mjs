@@ -18,6 +18,7 @@ const runs = {
   "native memory": vitest("test/engine/native-memory.test.ts", { TRUEWIRE_REQUESTS: "10000" }),
   grammars: vitest("test/engine/grammar-bombs.test.ts", { TRUEWIRE_GRAMMARS: "10000" }),
   exchanges: vitest("test/check/mutation.test.ts", { TRUEWIRE_EXCHANGES: "2000" }),
+  repairs: vitest("test/upstream/repair-check.test.ts", { TRUEWIRE_REPAIRS: "200" }),
   page: vitest("test/page", { TRUEWIRE_PAGE_SIZE: "5" }),
   schedules: vitest("test/engine/scheduling-random.test.ts", { TRUEWIRE_SCHEDULES: "300" }),
   mutations: npm("mutate"),

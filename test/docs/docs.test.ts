@@ -41,6 +41,8 @@ const python = [resolve(".cache/python/bin/python"), "python3"];
 // Within the repository, so that packages (and truewire itself) are found as in a user's project.
 const root = resolve(".cache/docs-test");
 let demo: RunningTruewire;
+/** Servers of the programmed model that several pages start with the same arguments. */
+const shared = new Map<string, RunningTruewire>();
 
 beforeAll(async () => {
   await rm(root, { recursive: true, force: true });
@@ -55,7 +57,7 @@ beforeAll(async () => {
   demo = await startTruewire(["--threads", "1", "--gpu", "off"]);
 });
 afterAll(async () => {
-  await demo?.stop();
+  await Promise.all([demo, ...shared.values()].map((server) => server?.stop()));
   await rm(root, { recursive: true, force: true });
 });
 
@@ -209,7 +211,11 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     await writeFile(join(folder, "program.ts"), "export default () => 'Hello from a program.';\n");
     for (const [name, text] of Object.entries(inputs)) await writeFile(join(folder, name), text);
   });
-  afterAll(() => Promise.all([server?.stop(), recorder?.stop()]));
+  const stopServer = async (): Promise<void> => {
+    if (![...shared.values()].some((one) => one === server)) await server?.stop();
+    server = undefined;
+  };
+  afterAll(() => Promise.all([stopServer(), recorder?.stop()]));
 
   for (const block of blocks) {
     const { language, line, skip } = block;
@@ -295,9 +301,12 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       recorder = await start();
       return;
     }
-    await server?.stop();
-    server = undefined;
-    server = await start();
+    await stopServer();
+    const name = args.join(" ");
+    if (/^(?:[\w-]+=)?[\w-]+\.gguf(?: --context-size \d+)?$/.test(name)) {
+      server = shared.get(name) ?? (await start());
+      shared.set(name, server);
+    } else server = await start();
   }
 
   async function runTypeScript({ text, line }: Block): Promise<void> {
