@@ -1,21 +1,52 @@
 import { describe, expect, test } from "vitest";
-import { answer, failed, ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
+import { answer, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { chat, events, serving, transports } from "../support/transports.ts";
+
+/** A promise, and what resolves it. */
+function gate(): readonly [Promise<void>, () => void] {
+  let open: () => void = () => {};
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  return [opened, () => open()];
+}
+
+/** Reads a stream, and returns what has come so far. */
+function textReader(response: Response): { untilTwoComments(): Promise<string>; toTheEnd(): Promise<string> } {
+  const reader = (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  const read = async (): Promise<boolean> => {
+    const { value, done } = await reader.read();
+    text += value ?? "";
+    return done;
+  };
+  return {
+    async untilTwoComments() {
+      while (text.split("\n\n").filter((event) => event.startsWith(":")).length < 2) if (await read()) break;
+      return text;
+    },
+    async toTheEnd() {
+      while (!(await read()));
+      return text;
+    },
+  };
+}
 
 describe.each(transports)("the hold through $name", ({ open }) => {
   test("the status waits for the first event, and a failure after a wait still has its own", async () => {
+    const [waiting, go] = gate();
     const engine = new ScriptedEngine(async function* () {
-      await sleep(300);
+      await waiting;
       yield [failed("rejected", { status: 429 })];
     });
     const api = await open(serving(engine, { hold: "30s" }));
-    expect((await api.fetch("/v1/chat/completions", chat("x", { stream: true }))).status).toBe(429);
+    const response = api.fetch("/v1/chat/completions", chat("x", { stream: true }));
+    await until(() => engine.running === 1, "the engine works");
+    go();
+    expect((await response).status).toBe(429);
     await api.close();
   });
 
   test("after the hold it is sent with the role chunk, then comments, then the answer without a second role", async () => {
-    let go: () => void = () => {};
-    const waiting = new Promise<void>((resolve) => (go = resolve));
+    const [waiting, go] = gate();
     const engine = new ScriptedEngine(async function* () {
       await waiting;
       yield* answer(["Hello"]);
@@ -23,17 +54,11 @@ describe.each(transports)("the hold through $name", ({ open }) => {
     const api = await open(serving(engine, { hold: "50ms", keepAlive: "50ms" }));
     const response = await api.fetch("/v1/chat/completions", chat("x", { stream: true }));
     expect(response.status).toBe(200);
-    const reader = (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader();
-    let text = "";
-    const read = async (): Promise<boolean> => {
-      const { value, done } = await reader.read();
-      text += value ?? "";
-      return done;
-    };
-    while (text.split("\n\n").filter((event) => event.startsWith(":")).length < 2) await read();
-    expect(events(text)[0]).toMatchObject({ choices: [{ delta: { role: "assistant" } }] });
+    const reader = textReader(response);
+    const before = await reader.untilTwoComments();
+    expect(events(before)[0]).toMatchObject({ choices: [{ delta: { role: "assistant" } }] });
     go();
-    while (!(await read()));
+    const text = await reader.toTheEnd();
     const data = events(text).filter((event) => typeof event === "object");
     expect(data.map((chunk) => (chunk as { choices: { delta: unknown }[] }).choices[0]?.delta)).toEqual([
       { role: "assistant" },
@@ -45,13 +70,15 @@ describe.each(transports)("the hold through $name", ({ open }) => {
   });
 
   test("a failure after the hold is told inside the stream: role chunk, error, [DONE]", async () => {
+    const [waiting, go] = gate();
     const engine = new ScriptedEngine(async function* () {
-      await sleep(200);
+      await waiting;
       yield [failed("engine-error", { status: 503 })];
     });
     const api = await open(serving(engine, { hold: "20ms" }));
     const response = await api.fetch("/v1/chat/completions", chat("x", { stream: true }));
     expect(response.status).toBe(200);
+    go();
     const all = events(await response.text()).filter((event) => typeof event !== "string" || !event.startsWith(":"));
     expect(all).toMatchObject([
       { choices: [{ delta: { role: "assistant" } }] },
@@ -62,17 +89,18 @@ describe.each(transports)("the hold through $name", ({ open }) => {
   });
 
   test("a running stream that falls silent gets comments, and none while it speaks", async () => {
+    const [waiting, go] = gate();
     const engine = new ScriptedEngine(async function* () {
       const [first, ...rest] = answer(["Hello", " world"]);
       if (first) yield first;
-      // Long enough for two comments on a busy machine, too.
-      await sleep(2000);
+      await waiting;
       yield* rest;
     });
     const api = await open(serving(engine, { keepAlive: "60ms" }));
-    const text = await (await api.fetch("/v1/chat/completions", chat("x", { stream: true }))).text();
-    const comments = text.split("\n\n").filter((event) => event.startsWith(":"));
-    expect(comments.length).toBeGreaterThanOrEqual(2);
+    const reader = textReader(await api.fetch("/v1/chat/completions", chat("x", { stream: true })));
+    await reader.untilTwoComments();
+    go();
+    const text = await reader.toTheEnd();
     expect(text.indexOf(":")).toBeGreaterThanOrEqual(text.indexOf("data"));
     const quick = new ScriptedEngine(() => answer(["Hello", " world"]));
     const other = await open(serving(quick, { keepAlive: "60ms" }));
