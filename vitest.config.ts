@@ -17,6 +17,7 @@ const houses: Readonly<Record<string, readonly string[]>> = {
     "cluster",
     "deploy",
     "faults",
+    "files",
     "hosted",
     "http",
     "keys",

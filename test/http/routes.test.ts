@@ -110,11 +110,11 @@ describe.each(transports)("paths through $name", ({ open }) => {
 
   /** They got OpenAI's error object, from which Anthropic's SDKs read no type, and Ollama's clients an object where they expect a text. */
   test.each<[string, string, Record<string, string>, "anthropic" | "openai" | "ollama"]>([
-    ["POST", "/v1/messages/batches", {}, "anthropic"],
-    ["GET", "/messages/batches/b/results", {}, "anthropic"],
-    ["POST", "/v1/files", { "anthropic-version": "2023-06-01" }, "anthropic"],
+    ["POST", "/v1/messages/others", {}, "anthropic"],
+    ["GET", "/messages/others/b/results", {}, "anthropic"],
+    ["POST", "/v1/skills", { "anthropic-version": "2023-06-01" }, "anthropic"],
     ["GET", "/v1/organizations/me", { "x-api-key": "k" }, "anthropic"],
-    ["POST", "/v1/files", {}, "openai"],
+    ["POST", "/v1/images/edits", {}, "openai"],
     ["POST", "/v1/responses/r/x", { "x-api-key": "k" }, "openai"],
     ["GET", "/v1/messages-of-others", {}, "openai"],
     ["GET", "/apis", {}, "openai"],

@@ -1,8 +1,10 @@
 import * as z from "zod";
+import * as batches from "../../src/wire/apis/batches/schema.ts";
 import * as chat from "../../src/wire/apis/chat/schema.ts";
 import * as completions from "../../src/wire/apis/completions/schema.ts";
 import * as conversations from "../../src/wire/apis/conversations/schema.ts";
 import * as embeddings from "../../src/wire/apis/embeddings/schema.ts";
+import * as files from "../../src/wire/apis/files/schema.ts";
 import * as messages from "../../src/wire/apis/messages/schema.ts";
 import * as models from "../../src/wire/apis/models/schema.ts";
 import { responseErrorEvent, responseEvents } from "../../src/wire/apis/responses/event-schema.ts";
@@ -50,6 +52,13 @@ const anthropic = (
   schema: z.ZodType,
   parameters: readonly Parameter[] = [],
 ): Description => ({ sdk: "@anthropic-ai/sdk", type: `resources/messages/messages:${type}`, name, schema, parameters });
+const anthropicIn = (type: string, name: string, schema: z.ZodType): Description => ({
+  sdk: "@anthropic-ai/sdk",
+  type: `resources/${type}`,
+  name,
+  schema,
+  parameters: [],
+});
 const ollamaSdk = (type: string, name: string, schema: z.ZodType): Description => ({
   sdk: "ollama",
   type: `dist/browser:${type}`,
@@ -108,6 +117,10 @@ export const descriptions: readonly Description[] = [
   ),
   openai("resources/conversations/items:ConversationItemList", "conversations: items", responses.inputItemList),
   openai("resources/embeddings:CreateEmbeddingResponse", "embeddings: answer", embeddings.embeddings),
+  openai("resources/files:FileObject", "files: file", files.openaiFile),
+  openai("resources/files:FileDeleted", "files: deletion", files.openaiFileDeletion),
+  openai("resources/batches:BatchCreateParams", "batches: request", batches.createBatch),
+  openai("resources/batches:Batch", "batches: batch", batches.openaiBatch),
   openai("resources/models:Model", "models: model", models.openaiModel),
   openai(
     "resources/audio/transcriptions:TranscriptionCreateParamsBase",
@@ -129,6 +142,10 @@ export const descriptions: readonly Description[] = [
   anthropic("MessageCreateParamsBase", "messages: request", messageRequest, messageParameters),
   anthropic("Message", "messages: answer", messages.message),
   anthropic("RawMessageStreamEvent", "messages: event", messages.streamEvent),
+  anthropicIn("messages/batches:MessageBatch", "messages: batch", batches.messageBatch),
+  anthropicIn("messages/batches:DeletedMessageBatch", "messages: batch deletion", batches.messageBatchDeletion),
+  anthropicIn("beta/files:BetaFileMetadata", "messages: file", files.anthropicFile),
+  anthropicIn("beta/files:BetaDeletedFile", "messages: file deletion", files.anthropicFileDeletion),
   anthropic("MessageTokensCount", "messages: count_tokens answer", messages.tokenCount),
   ollamaSdk(
     "ChatRequest",

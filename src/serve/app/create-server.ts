@@ -16,7 +16,14 @@ import { loggedError } from "../../wire/core/failure.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import { AssembledTexts } from "../server/client-stores.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
-import { noStore, openLimiterOf, openStoreOf, openTurnStoreOf, turnLimitsOf } from "./open-store-of.ts";
+import {
+  noStore,
+  openFileStoreOf,
+  openLimiterOf,
+  openStoreOf,
+  openTurnStoreOf,
+  turnLimitsOf,
+} from "./open-store-of.ts";
 import { openHandler } from "./open-handler.ts";
 import type { EmbeddedHandler, HandlerOptions } from "./open-handler.ts";
 import { HostedTools } from "./hosted-tools.ts";
@@ -33,6 +40,7 @@ import {
 } from "./settings-of-config.ts";
 import { PoolControl, oneAfterAnother } from "./pool-control.ts";
 import { readServerFiles } from "./server-files.ts";
+import { BatchRunner } from "../server/batches/batch-runner.ts";
 import { handle } from "../server/handle.ts";
 import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
@@ -183,12 +191,14 @@ export async function openServer(
     await hosted.close();
     await turns?.close(graceMs);
     await service.stores.store.close();
+    await service.stores.files?.store.close();
     await service.stores.limiter.close();
     await observing.close();
     await streamLog?.close();
   };
   const open = async (): Promise<void> => {
     service.stores.store = await openStoreOf(current, log, nodeRuntime);
+    service.stores.files = await openFileStoreOf(current, log, nodeRuntime);
     service.stores.turnKey = worker?.turnKey ?? (await openTurnKey(current, log, nodeRuntime));
     const turnStore = turns && (await openTurnStoreOf(current, nodeRuntime));
     if (turnStore) turns?.use(turnStore);
@@ -198,6 +208,7 @@ export async function openServer(
     service.hostedTools = executors;
     service.directory = await pool.use(current, isForThisMachine(current, settings.keys));
     service.state = "ready";
+    service.batches = BatchRunner.start(service, current.batchConcurrency);
   };
   // A worker takes no connection before it can answer: the other workers can.
   if (worker)
@@ -269,10 +280,12 @@ export async function openServer(
     http.closeIdleConnections();
     sockets.close();
     service.runs.close();
+    const batches = service.batches?.close();
     // An engine that does not keep to the grace period cannot keep the server from stopping.
     const late = after(graceMs + 1000);
     const latestAt = performance.now() + graceMs + 1000;
     const idle = async (): Promise<void> => {
+      await batches;
       await pool.close(graceMs);
       await service.requests.idle();
       await service.runs.delivered();

@@ -6,6 +6,7 @@ import type { Config } from "../config/schema.ts";
 import { openTracing } from "../server/tracing/tracing.ts";
 import type { HttpExchange } from "../server/exchange.ts";
 import { FetchExchange } from "../server/fetch-exchange.ts";
+import { BatchRunner } from "../server/batches/batch-runner.ts";
 import { handle } from "../server/handle.ts";
 import { consoleErrors, silentLog } from "../server/log.ts";
 import type { Log } from "../server/log.ts";
@@ -19,7 +20,14 @@ import type { OpenedService } from "../server/service.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import { AssembledTexts } from "../server/client-stores.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
-import { noStore, openLimiterOf, openStoreOf, openTurnStoreOf, turnLimitsOf } from "./open-store-of.ts";
+import {
+  noStore,
+  openFileStoreOf,
+  openLimiterOf,
+  openStoreOf,
+  openTurnStoreOf,
+  turnLimitsOf,
+} from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { keysOf } from "./server-files.ts";
 import { HostedTools } from "./hosted-tools.ts";
@@ -100,6 +108,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     if (!observing) Object.assign(service.watchers, (observing = await openObserving(parsed, runtime, turns)).of);
     if (service.stores.store === noStore) {
       service.stores.store = await openStoreOf(parsed, log, runtime);
+      service.stores.files = await openFileStoreOf(parsed, log, runtime);
       const turnStore = turns && (await openTurnStoreOf(parsed, runtime));
       if (turnStore) turns.use(turnStore);
     }
@@ -119,6 +128,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
       (directory) => {
         service.directory = directory;
         service.state = "ready";
+        service.batches = BatchRunner.start(service, parsed.batchConcurrency);
       },
       (error: unknown) => {
         // The next request tries again: an upstream may have been down.
@@ -148,11 +158,13 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
       service.state = "closing";
       const latestAt = performance.now() + graceMs + 1000;
       service.runs.close();
+      await service.batches?.close();
       await pool.close(graceMs);
       await hosted.close();
       await service.runs.stop();
       await turns?.close(Math.max(0, latestAt - performance.now()));
       await service.stores.store.close();
+      await service.stores.files?.store.close();
       await service.stores.limiter.close();
       await observing?.close();
     },

@@ -5,6 +5,7 @@ import { MemoryStore } from "../kv/memory-store.ts";
 import type { Limiter } from "../kv/limits.ts";
 import { MemoryLimiter } from "../kv/memory-limiter.ts";
 import type { Store } from "../kv/store.ts";
+import type { FileStore } from "../server/client-stores.ts";
 import type { TurnLimits } from "../server/stored-turns.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -36,6 +37,27 @@ export async function openTurnStoreOf(config: Config, runtime: Runtime): Promise
   // Where Redis is lost, the store of responses says so.
   return openStore(at.includes("://") ? at : `${at}/turns`, turnLimitsOf(config), () => {});
 }
+
+/**
+ * Opens the store of files and batches, which is in the same place as the store of responses, with limits of its own. Undefined: files are
+ * off. With several workers they are, unless all share Redis. Rejects if it cannot be opened.
+ */
+export async function openFileStoreOf(
+  { store: { at }, files, workers }: Config,
+  log: Log,
+  runtime: Runtime,
+): Promise<FileStore | undefined> {
+  const isRedis = at.includes("://");
+  if (files.maxCount === 0 || (workers > 1 && !isRedis)) return undefined;
+  const limits = { maxCount: files.maxCount * textsPerFile, maxBytes: files.maxSize, maxAgeMs: files.maxAge };
+  const opened = { maxBytes: isRedis ? Infinity : files.maxSize, maxAgeMs: files.maxAge };
+  if (at === "memory") return { ...opened, store: new MemoryStore(limits) };
+  const { openStore } = await runtime.stores();
+  return { ...opened, store: await openStore(isRedis ? at : `${at}/files`, limits, (line) => log.warn({}, line)) };
+}
+
+/** Its facts and its content. Lists and batches are few. */
+const textsPerFile = 2;
 
 export function turnLimitsOf({ sessions: { maxCount, maxSize, maxTurn, maxAge } }: Config): TurnLimits {
   return { maxCount, maxBytes: maxSize, maxTurnBytes: maxTurn, maxAgeMs: maxAge };

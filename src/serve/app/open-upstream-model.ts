@@ -45,7 +45,10 @@ export async function openUpstreamModel(
   const opened = await openPatiently(settings, openTransport, options);
   const { passPaths } = model;
   if (!passPaths) return opened;
-  const own = passPaths.find((path) => routeOf(path));
+  const own = passPaths.find((path) => {
+    const known = routeOf(path);
+    return known && known.route.upstreamFirst !== true;
+  });
   if (own !== undefined)
     throw new Error(`${name}: passPaths has ${own}, which Truewire answers itself. Remove it from the list.`);
   const apiOf = (): SourceApi => settings.api ?? ((opened.forwards?.[0] ?? "chat") as SourceApi);

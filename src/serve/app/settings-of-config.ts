@@ -115,6 +115,8 @@ export function warnOfOpenAddress({ host }: Config, { keys }: ServiceSettings, l
   log.warn({ host }, "every client that can reach this address can use the API: set a key with --api-key");
 }
 
+const stores = ["store", "sessions", "files"] as const;
+
 /** Settings that a running server cannot change. */
 const fixed = [
   "host",
@@ -129,13 +131,13 @@ const fixed = [
   "idleTimeout",
   "sharedLimits",
   "sessionKey",
+  "batchConcurrency",
 ] as const;
 
 export function warnOfFixedSettings(next: Config, current: Config, log: Log): void {
   const settings: string[] = fixed.filter((name) => next[name] !== current[name]);
   if ((next.tlsCert === undefined) !== (current.tlsCert === undefined)) settings.push("tlsCert", "tlsKey");
-  for (const name of ["store", "sessions"] as const)
-    if (JSON.stringify(next[name]) !== JSON.stringify(current[name])) settings.push(name);
+  for (const name of stores) if (JSON.stringify(next[name]) !== JSON.stringify(current[name])) settings.push(name);
   if (settings.length > 0) log.warn({ settings }, "these settings change with a restart only");
 }
 
@@ -143,7 +145,7 @@ export function warnOfFixedSettings(next: Config, current: Config, log: Log): vo
 export function withFixedSettings(next: TruewireConfig, first: TruewireConfig): TruewireConfig {
   const isSecure = first.tlsCert !== undefined;
   const tls = isSecure === (next.tlsCert !== undefined) ? next : first;
-  const kept = Object.fromEntries([...fixed, "store" as const, "sessions" as const].map((name) => [name, first[name]]));
+  const kept = Object.fromEntries([...fixed, ...stores].map((name) => [name, first[name]]));
   return { ...next, ...kept, tlsCert: tls.tlsCert, tlsKey: tls.tlsKey };
 }
 

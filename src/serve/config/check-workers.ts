@@ -16,8 +16,15 @@ export function checkWorkers(config: TruewireConfig, keys: readonly KeyConfig[])
 }
 
 function reasonFor(
-  { inspect, resumeStreams }: TruewireConfig,
-  { models, store, sessions, sharedLimits, resumeStreams: resumeMs }: ReturnType<typeof parseConfig>,
+  { inspect, resumeStreams, files }: TruewireConfig,
+  {
+    models,
+    store,
+    sessions,
+    sharedLimits,
+    resumeStreams: resumeMs,
+    files: { maxCount: maxFiles },
+  }: ReturnType<typeof parseConfig>,
   keys: readonly KeyConfig[],
 ): string | undefined {
   if (models.some(({ kind }) => kind === "local"))
@@ -28,6 +35,9 @@ function reasonFor(
     return "keys have limits, and each process would count for itself. Set sharedLimits: redis://HOST:PORT";
   if (!store.at.includes("://") && (store.maxCount > 0 || sessions.memory))
     return "responses and turns are stored, and each process would store its own. Set store: redis://HOST:PORT, or store nothing (store: { maxCount: 0 }, sessions: { memory: false })";
+  // By default there are none.
+  if (!store.at.includes("://") && files && maxFiles > 0)
+    return "files are stored, and each process would store its own. Set store: redis://HOST:PORT, or remove files";
   if (inspect === true) return "each process would inspect its own requests. Remove inspect";
   if (resumeStreams !== undefined && resumeMs > 0)
     return "a stream could be resumed only at the process that generates it. Remove resumeStreams";

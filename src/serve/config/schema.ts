@@ -49,6 +49,17 @@ const sessionsSchema = settings(
   "a mapping such as { memory: false }",
 );
 
+const filesSchema = settings(
+  {
+    maxCount: integer(0)
+      .default(10_000)
+      .describe("The most files that memory or a folder keeps; 0: no files and no batches (default 10000)"),
+    maxSize: size("256MiB", "The most bytes that files take in memory or a folder"),
+    maxAge: age.default(30 * 86_400_000).describe("How long a file is kept (default 30d)"),
+  },
+  "a mapping such as { maxSize: 1GiB }",
+);
+
 /** Checks a configuration given as an object. Throws `ConfigError` with every problem that it has. */
 export function parseConfig(value: TruewireConfig): Config {
   const result = server.safeParse(withTargets(value), { error: expectation });
@@ -172,6 +183,12 @@ const server = settings(
     sessions: sessionsSchema
       .default(sessionsSchema.parse({}))
       .describe("What is kept of an answer for the next request of its session, where the client does not return it"),
+    files: filesSchema
+      .default(filesSchema.parse({}))
+      .describe("The files that clients upload, and their batches, which are kept where the store is"),
+    batchConcurrency: integer(1, 1024)
+      .default(8)
+      .describe("The most lines of one client's batches that run at a time, in each process (default 8)"),
     sessionKey: sessionKey
       .optional()
       .describe(

@@ -70,10 +70,11 @@ class FolderStore implements Store {
   }
 
   /** A text that is torn by a crash or a full disk has a torn end; what is appended later follows it. */
-  async append(key: string, text: string): Promise<boolean> {
+  async append(key: string, text: string, creates = false): Promise<boolean> {
     const name = this.#nameOf(key);
-    const file = await this.#open(name, constants.O_WRONLY | constants.O_APPEND);
-    if (!file) return false;
+    const existing = await this.#open(name, constants.O_WRONLY | constants.O_APPEND);
+    if (!existing && !creates) return false;
+    const file = existing ?? (await this.#create(join(this.#folder, name), "a"));
     try {
       await file.appendFile(text);
       await file.sync();
@@ -81,7 +82,7 @@ class FolderStore implements Store {
     } finally {
       await file.close();
     }
-    return true;
+    return existing !== undefined;
   }
 
   async #open(name: string, flags: string | number): Promise<FileHandle | undefined> {
@@ -99,7 +100,7 @@ class FolderStore implements Store {
     const bytes = new TextEncoder().encode(text);
     const path = join(this.#folder, `${name}.${randomUUID()}${unfinished}`);
     try {
-      const file = await this.#create(path);
+      const file = await this.#create(path, "wx");
       try {
         await file.writeFile(bytes);
         await file.sync();
@@ -115,13 +116,13 @@ class FolderStore implements Store {
   }
 
   /** Creates the folder again if it was deleted. */
-  async #create(path: string): Promise<FileHandle> {
+  async #create(path: string, flags: "wx" | "a"): Promise<FileHandle> {
     try {
-      return await open(path, "wx", 0o600);
+      return await open(path, flags, 0o600);
     } catch (error) {
       if (!isMissing(error)) throw error;
       await makeFolder(this.#folder);
-      return open(path, "wx", 0o600);
+      return open(path, flags, 0o600);
     }
   }
 

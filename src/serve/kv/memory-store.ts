@@ -29,9 +29,12 @@ export class MemoryStore implements Store {
     return { text: this.#decoder.decode(bytes.subarray(Math.max(0, from - before))), size };
   }
 
-  async append(key: string, text: string): Promise<boolean> {
+  async append(key: string, text: string, creates = false): Promise<boolean> {
     const stored = this.#index.get(key);
-    if (!stored) return false;
+    if (!stored) {
+      if (creates) await this.set(key, text);
+      return false;
+    }
     const bytes = this.#encoder.encode(text);
     stored.chunks.push(bytes);
     const size = stored.size + bytes.length;

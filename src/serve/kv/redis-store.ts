@@ -73,8 +73,8 @@ class RedisStore implements Store {
     return { text, size };
   }
 
-  async append(key: string, text: string): Promise<boolean> {
-    const options = { keys: [prefix + key], arguments: [text, String(this.#maxAgeMs)] };
+  async append(key: string, text: string, creates = false): Promise<boolean> {
+    const options = { keys: [prefix + key], arguments: [text, String(this.#maxAgeMs), creates ? "1" : "0"] };
     return (await this.#connection.run((client) => client.eval(appendScript, options))) === 1;
   }
 
@@ -96,8 +96,9 @@ if size == 0 then return false end
 return { size, redis.call("GETRANGE", KEYS[1], ARGV[1], -1) }
 `;
 const appendScript = `
-if redis.call("EXISTS", KEYS[1]) == 0 then return 0 end
+local existed = redis.call("EXISTS", KEYS[1])
+if existed == 0 and ARGV[3] == "0" then return 0 end
 redis.call("APPEND", KEYS[1], ARGV[1])
 redis.call("PEXPIRE", KEYS[1], ARGV[2])
-return 1
+return existed
 `;

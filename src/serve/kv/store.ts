@@ -12,9 +12,9 @@ export interface Store {
   readFrom(key: string, from: number): Promise<TextEnd | undefined>;
   /**
    * Adds to the end of an existing text, whose age is then counted from this change. Appends of several processes do not overwrite each
-   * other. Resolves to whether the text existed; if not, nothing is stored.
+   * other. Resolves to whether the text existed; if not, nothing is stored, unless `creates` is true.
    */
-  append(key: string, text: string): Promise<boolean>;
+  append(key: string, text: string, creates?: boolean): Promise<boolean>;
   /** Resolves to whether the text existed. */
   delete(key: string): Promise<boolean>;
   close(): Promise<void>;

@@ -22,7 +22,7 @@ export async function answerPortRoute(
   const isOfItem = route.path.endsWith("{item}");
   const [id = "", item = ""] = isOfItem ? parameter.split("/").map((part) => decodeURIComponent(part)) : [parameter];
   const { exchange, client, record, requestId } = reply;
-  const owner = await storeOwnerOf(client, reply.key);
+  const owner = await storeOwnerOf(reply);
   const directory = modelsOf(client, service.directory);
   const seal = turnSeal(service.stores.turnKey, client?.owner ?? "");
   const call: PortCall = {

@@ -6,6 +6,7 @@ import { ownerOf } from "../kv/store.ts";
 import type { Store } from "../kv/store.ts";
 import { hashOf } from "./keys/key-ring.ts";
 import type { Client } from "./keys/key-ring.ts";
+import type { HttpExchange } from "./exchange.ts";
 import { inTurns, turn } from "./turns.ts";
 
 /** Where the server keeps what APIs store for their clients. */
@@ -14,6 +15,17 @@ export interface ClientStores {
   /** For some minutes, in memory: what must not be stored permanently. */
   readonly brief: Store;
   readonly assembled: AssembledTexts;
+  /** Files and batches; absent: the server keeps none. */
+  readonly files?: FileStore | undefined;
+}
+
+/** Where files and batches are kept. */
+export interface FileStore {
+  readonly store: Store;
+  /** The size of the largest file, in bytes. */
+  readonly maxBytes: number;
+  /** How long a file is kept, in milliseconds. */
+  readonly maxAgeMs: number;
 }
 
 /**
@@ -33,8 +45,16 @@ export function keyspacesOf({ store, brief, assembled }: ClientStores, owner: st
  * The owner under which a client's texts are stored: its name, so that a new key of that name finds them, or else the hash of its key ("":
  * no key).
  */
-export async function storeOwnerOf(client: Client | undefined, key: string): Promise<string> {
+export async function storeOwnerOf({ client, key, exchange }: OwnerFacts): Promise<string> {
+  if (exchange.ofBatch) return exchange.ofBatch.owner;
   return client?.name === undefined ? hashOf(key) : `@${encodeURIComponent(client.name)}`;
+}
+
+/** What of a `Reply` says whose request it answers. */
+interface OwnerFacts {
+  readonly client: Client | undefined;
+  readonly key: string;
+  readonly exchange: Pick<HttpExchange, "ofBatch">;
 }
 
 /** A connection belongs to one client, so its store has one owner. */
@@ -49,7 +69,8 @@ export async function deleteFromConnection(store: Store, key: string): Promise<v
 const textsPerTurn = 128;
 const charactersPerText = 2048;
 
-function keyspace(store: Store, owner: string): Keyspace {
+/** The texts of an owner. */
+export function keyspace(store: Store, owner: string): Keyspace {
   let read = 0;
   /** The caller parses the text, and one request may read thousands: other requests get their turn in between. */
   const counted = async (text: string | undefined): Promise<void> => {
@@ -69,7 +90,7 @@ function keyspace(store: Store, owner: string): Keyspace {
       await counted(end?.text);
       return end;
     },
-    append: (key, text) => store.append(`${owner} ${key}`, text),
+    append: (key, text, creates) => store.append(`${owner} ${key}`, text, creates),
     async set(key, text) {
       await store.set(`${owner} ${key}`, typeof text === "string" ? text : await inTurns(joinChunks(text)));
     },

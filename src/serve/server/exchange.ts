@@ -6,6 +6,7 @@ import { unsupportedEnumValue } from "../../wire/apis/request/refusals.ts";
 import { FailureError } from "../../wire/core/failure.ts";
 import type { Store } from "../kv/store.ts";
 import type { BodyLease } from "./body-budget.ts";
+import type { Client } from "./keys/key-ring.ts";
 
 /**
  * One HTTP request and its answer, over node:http (node-exchange.ts), the web's `fetch` (fetch-exchange.ts) or a message of a WebSocket
@@ -43,8 +44,20 @@ export interface HttpExchange extends AnswerSink {
   answering?(writer: StreamWriter, hasLanes: boolean): void;
   /** Present if the client sends further requests over the same connection: a store that ends with the connection. */
   readonly connectionStore?: Store;
+  /** Present if the server itself sends the request: a line of a batch. */
+  readonly ofBatch?: LineOfBatch;
   /** Whether the connection comes from this machine; absent if that is not known. */
   readonly isFromLoopback?: boolean;
+}
+
+/** For whom the server sends a line of a batch. */
+export interface LineOfBatch {
+  /** The id of the batch. */
+  readonly id: string;
+  /** The client of the batch; it needs no key. undefined: the server's clients have none. */
+  readonly client: Client | undefined;
+  /** Its owner in stores. */
+  readonly owner: string;
 }
 
 /** The bodies of an exchange as they arrive, and as they are. */

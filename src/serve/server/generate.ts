@@ -201,7 +201,7 @@ async function sendInBackground(answering: Answering, answer: DetachedAnswer): P
   const { bodyLease, usageLease, record, requestId: req } = reply;
   const own = record.inBackground();
   const generation = begin(answering, own);
-  const owner = await storeOwnerOf(reply.client, reply.key);
+  const owner = await storeOwnerOf(reply);
   const onEnd = (): void => {
     running.end();
     const outcome = own.outcome(own.answer.end === undefined);
@@ -342,12 +342,12 @@ async function readKept(
   state: PortState,
   body: unknown,
   options: BodyOptions,
-  { exchange, requestId, client, key }: Reply,
+  reply: Reply,
   service: Service,
 ): Promise<StorableRequest> {
-  const owner = await storeOwnerOf(client, key);
-  const keyspaces = keyspacesOf(service.stores, owner, exchange.connectionStore);
-  return state.readRequest(body, requestId, options, keyspaces, inTurns).catch((error: unknown) => {
+  const owner = await storeOwnerOf(reply);
+  const keyspaces = keyspacesOf(service.stores, owner, reply.exchange.connectionStore);
+  return state.readRequest(body, reply.requestId, options, keyspaces, inTurns).catch((error: unknown) => {
     throw storeFailure(error);
   });
 }

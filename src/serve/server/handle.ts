@@ -2,6 +2,7 @@ import { turnSeal } from "../../wire/apis/turn-seal.ts";
 import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
 import { isObject } from "../../wire/core/json.ts";
 import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../../wire/apis/failures.ts";
+import type { Client } from "./keys/key-ring.ts";
 import { hostedToolsOf } from "./keys/hosted-tools-of.ts";
 import { runsHosted } from "./hosted/hosted-calls.ts";
 import type { ApiErrorFormat } from "../../wire/apis/api-error-format.ts";
@@ -13,6 +14,7 @@ import { WatchedRequest } from "./inspect/watched-request.ts";
 import { passedRoute } from "./pass-path.ts";
 import { preflightHeaders } from "./origins.ts";
 import { readFormBody } from "./read-form.ts";
+import { resolveFiles } from "./files/resolve-files.ts";
 import { readJsonBody } from "./read-json.ts";
 import { Reply } from "./reply.ts";
 import type { EndpointHandler, ModelEndpoint, NamedRequest, ServerRoute } from "./reply.ts";
@@ -101,7 +103,9 @@ export async function admit(exchange: HttpExchange, service: Service): Promise<b
 function findRoute(found: Found, { directory }: Service): void {
   const { reply } = found;
   const { exchange } = reply;
-  const known = routeOf(exchange.path) ?? passedRoute(exchange.path, directory);
+  const own = routeOf(exchange.path);
+  const passed = !own || own.route.upstreamFirst ? passedRoute(exchange.path, directory) : undefined;
+  const known = passed ?? own;
   reply.conventions = conventionsOf(exchange, known?.route);
   if (known) Object.assign(found, known);
 }
@@ -174,11 +178,16 @@ function authenticate(found: Found, service: Service): Promise<void> | void {
   const { open, admin: isAdmin, requireEnabled } = routeIn(found, service);
   requireEnabled?.(service);
   if (isAdmin === true) return admin.check(reply.key, reply.exchange);
+  const { ofBatch } = reply.exchange;
+  if (ofBatch) return ofBatch.client && useClient(reply, ofBatch.client);
   if (keys.required) return findClient(reply, keys, open === true);
 }
 
 async function findClient(reply: Reply, keys: Service["settings"]["keys"], isOpen: boolean): Promise<void> {
-  const client = await (isOpen ? keys.find(reply.key) : keys.check(reply.key, reply.profile));
+  useClient(reply, await (isOpen ? keys.find(reply.key) : keys.check(reply.key, reply.profile)));
+}
+
+function useClient(reply: Reply, client: Client | undefined): void {
   reply.client = client;
   reply.record.asked.keyName = client?.name;
   reply.isStranger = client === undefined || client.models !== undefined;
@@ -213,8 +222,15 @@ function findModel(found: Found, service: Service): Promise<void> | void {
   const { endpoint, reply, received: value } = found;
   const { exchange } = reply;
   if (typeof endpoint !== "object") return;
+  const body = resolveFiles(exchange.readMessage ? exchange.readMessage(value) : value, reply, service);
+  if (body instanceof Promise) return body.then((whole) => readRequest(whole, endpoint, found, service));
+  return readRequest(body, endpoint, found, service);
+}
+
+function readRequest(body: unknown, endpoint: ModelEndpoint, found: Found, service: Service): Promise<void> | void {
+  const { reply } = found;
+  const { exchange } = reply;
   const directory = modelsOf(reply.client, service.directory);
-  const body = exchange.readMessage ? exchange.readMessage(value) : value;
   const named = directory.namedIn(body);
   const profile = reply.useProfile(named?.from.profile);
   const forwards = endpoint.api !== undefined && named?.from.forwards?.includes(endpoint.api) === true;
@@ -300,6 +316,7 @@ function account(reply: Reply, { log, requests, watchers }: Service): void {
   const client = exchange.header("x-client-request-id");
   const fields = record.addFields({ req, method: exchange.method, path: exchange.path });
   if (client !== undefined) fields["clientRequestId"] = client;
+  if (exchange.ofBatch) fields["batch"] = exchange.ofBatch.id;
   record.endTrace(outcome);
   if (!isDetached) record.watchers.listed?.ended(outcome, record);
   // Probes, and pages that show requests and models, send these every few seconds.

@@ -17,12 +17,34 @@ const maxTextBytes = 1024 * 1024;
 /** The bytes of one step; divisible by 3, so that the base64 of the steps can be joined. */
 const stepBytes = 48 * 1024;
 
+/** A file of a form. */
+export interface FormFile {
+  readonly name: string;
+  /** As the client declares it. */
+  readonly type: string | undefined;
+  readonly bytes: Uint8Array;
+}
+
+/** Reads the body of a request for its files, which may be as large as a body. Texts and failures are those of `readFormBody`. */
+export function readUpload(reply: Reply, service: Service): Promise<{ readonly [name: string]: unknown }> {
+  return readForm(reply, service, service.settings.bodyLimit, withBytes);
+}
+
 /**
  * Reads the body of a request as a form (`multipart/form-data`, RFC 7578): texts by their names, lists of texts where a name ends with `[]`
  * (without it), and files as `{ name, data }` with `data` in base64. Rejects with `FailureError`: 400 malformed, 413 too large, 415 for
  * another type, and as `readJsonBody` does.
  */
-export async function readFormBody(reply: Reply, service: Service): Promise<{ readonly [name: string]: unknown }> {
+export function readFormBody(reply: Reply, service: Service): Promise<{ readonly [name: string]: unknown }> {
+  return readForm(reply, service, maxFormBytes, inBase64);
+}
+
+async function readForm(
+  reply: Reply,
+  service: Service,
+  maxBytes: number,
+  toFile: ToFile,
+): Promise<{ readonly [name: string]: unknown }> {
   const contentType = reply.exchange.header("content-type") ?? "";
   if (!/^multipart\/form-data\s*(?:;|$)/i.test(contentType))
     throw unsupportedType(contentType, undefined, "multipart/form-data");
@@ -33,17 +55,17 @@ export async function readFormBody(reply: Reply, service: Service): Promise<{ re
   // A framework has read the body.
   if (reply.exchange.parsedBody !== undefined) throw bodyAlreadyRead();
   const { bytes } = await receiveBytes(reply, service);
-  if (bytes.length > maxFormBytes) throw tooLarge(bytes.length);
+  if (bytes.length > maxBytes) throw tooLarge(bytes.length);
   const members = new Map<string, unknown>();
   // Imported when it is needed, so that the server starts fast.
   const { MultipartParser } = await import("@remix-run/multipart-parser");
   const parser = new MultipartParser(boundary, {
     maxHeaderSize: maxHeaderBytes,
-    maxFileSize: maxFormBytes,
+    maxFileSize: maxBytes,
     maxParts,
-    maxTotalSize: maxFormBytes,
+    maxTotalSize: maxBytes,
   });
-  await inTurns(readParts(bytes, parser, members));
+  await inTurns(readParts(bytes, parser, members, stepBytes, toFile));
   const form = Object.fromEntries(members);
   const shown = Object.fromEntries([...members].map(([name, value]) => [name, withoutData(value)]));
   reply.record.watchers.inspection?.body(new TextEncoder().encode(JSON.stringify(shown)));
@@ -59,10 +81,11 @@ export function* readParts(
   parser: MultipartParser,
   members: Map<string, unknown>,
   size: number = stepBytes,
+  toFile: ToFile = inBase64,
 ): Steps<void> {
   try {
     for (let at = 0; at < bytes.length && !isFinished(parser); at += size) {
-      for (const part of parser.write(bytes.subarray(at, at + size))) yield* readPart(part, members);
+      for (const part of parser.write(bytes.subarray(at, at + size))) yield* readPart(part, members, toFile);
       yield;
     }
     parser.finish();
@@ -81,19 +104,32 @@ function isFinished(parser: MultipartParser): boolean {
   }
 }
 
-function* readPart(part: MultipartPart, members: Map<string, unknown>): Steps<void> {
+/** Makes the value of a file's member from its part. */
+type ToFile = (part: MultipartPart, name: string) => Steps<object>;
+
+function* withBytes({ bytes, mediaType }: MultipartPart, name: string): Steps<FormFile> {
+  yield;
+  return { name, type: mediaType, bytes };
+}
+
+function* inBase64({ bytes }: MultipartPart, name: string): Steps<object> {
+  return { name, data: yield* base64InSteps(bytes) };
+}
+
+/** Encodes bytes in base64. */
+export function* base64InSteps(bytes: Uint8Array): Steps<string> {
+  let data = "";
+  for (let at = 0; at < bytes.length; at += stepBytes) {
+    data += btoa(latin1(bytes.subarray(at, at + stepBytes)));
+    yield;
+  }
+  return data;
+}
+
+function* readPart(part: MultipartPart, members: Map<string, unknown>, toFile: ToFile): Steps<void> {
   const { name, filename } = part;
   if (name === undefined) throw malformed("one of its parts has no name");
-  if (filename !== undefined || name === "file") {
-    const { bytes } = part;
-    let data = "";
-    for (let at = 0; at < bytes.length; at += stepBytes) {
-      data += btoa(latin1(bytes.subarray(at, at + stepBytes)));
-      yield;
-    }
-    members.set(name, { name: filename ?? name, data });
-    return;
-  }
+  if (filename !== undefined || name === "file") return void members.set(name, yield* toFile(part, filename ?? name));
   if (part.size > maxTextBytes) throw malformed(`'${name}' has more than ${maxTextBytes} bytes`);
   if (!name.endsWith("[]")) return void members.set(name, part.text);
   const list = members.get(name.slice(0, -2));
@@ -110,8 +146,9 @@ function latin1(bytes: Uint8Array): string {
 
 /** A file as it is inspected: without its bytes. */
 function withoutData(value: unknown): unknown {
-  if (typeof value !== "object" || value === null || !("data" in value)) return value;
-  return { ...value, data: `${String(value.data).length} characters of base64` };
+  if (typeof value !== "object" || value === null) return value;
+  if ("bytes" in value) return { ...value, bytes: `${(value.bytes as Uint8Array).length} bytes` };
+  return "data" in value ? { ...value, data: `${String(value.data).length} characters of base64` } : value;
 }
 
 function malformed(reason: string, cause?: unknown): FailureError {

@@ -31,6 +31,8 @@ export interface ServerRoute {
   readonly admin?: boolean;
   /** Throws `FailureError` if the server has nothing at the path, before a key is asked for. */
   readonly requireEnabled?: (service: Service) => void;
+  /** An upstream whose `passPaths` have the path answers it. */
+  readonly upstreamFirst?: boolean;
   /** The API under which its POST requests are counted and traced. */
   readonly api?: ObservedApi;
   readonly methods: Readonly<Partial<Record<Method, EndpointHandler | ModelEndpoint>>>;

@@ -59,7 +59,7 @@ export async function makeResumable(
   const { exchange, requestId } = reply;
   const { sent } = reply.record;
   const headers = { ...streamHeaders, [resumeHeader]: `${aloneMs / 1000}s` };
-  const owner = await storeOwnerOf(reply.client, reply.key);
+  const owner = await storeOwnerOf(reply);
   const run = new Run({ headers, aloneMs });
   reply.sink = new ResumableSink(exchange, run, () => {
     runs.add(owner, requestId, run);
@@ -160,8 +160,8 @@ export async function stopStream(reply: Reply, service: Service, id: string): Pr
 }
 
 /** Rejects with `FailureError` 404. A stream of another client is answered as if it did not exist. */
-async function requireStream({ client, key }: Reply, { runs }: Service, id: string): Promise<Run> {
-  const run = runs.find(await storeOwnerOf(client, key), id);
+async function requireStream(reply: Reply, { runs }: Service, id: string): Promise<Run> {
+  const run = runs.find(await storeOwnerOf(reply), id);
   if (run?.isResumable === true) return run;
   throw new FailureError({
     kind: "not-found",

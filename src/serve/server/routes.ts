@@ -2,6 +2,8 @@ import { completionNotFound, modelDoesNotExist, unknownPath } from "../../wire/a
 import { codexCatalog, writeModel, writeModelList } from "../../wire/apis/models/models.ts";
 import { type ApiErrorFormat, type HeaderReader, openaiErrorFormat } from "../../wire/apis/api-error-format.ts";
 import { geminiErrorFormat, geminiModelsPath } from "../../wire/apis/gemini/port.ts";
+import { messagesPort } from "../../wire/apis/messages/port.ts";
+import { messageBatchRoutes, openaiBatchRoutes } from "./batches/batch-endpoints.ts";
 import { ollamaErrorFormat } from "../../wire/apis/ollama/port.ts";
 import { ports } from "../../wire/apis/ports.ts";
 import type { PortSocket, ServedPort } from "../../wire/apis/port-state.ts";
@@ -10,6 +12,7 @@ import { answerPortRoute } from "./answer-port-route.ts";
 import { embedEndpoint, rerankEndpoint } from "./embed-and-rerank.ts";
 import { decodedSegment, plainPath } from "./exchange.ts";
 import { geminiRoutes } from "./gemini.ts";
+import { deleteFile, listFiles, requireFiles, showContent, showFile, uploadFile } from "./files/file-endpoints.ts";
 import { generationEndpoint } from "./generate.ts";
 import { answerHealth, answerLiveness, answerMetrics } from "./health.ts";
 import { hashOf } from "./keys/key-ring.ts";
@@ -46,6 +49,9 @@ function noStoredChat(_reply: Reply, _service: Service, id: string): void {
   throw completionNotFound(id);
 }
 
+/** Files of both APIs, which an upstream may have itself. */
+const ofFiles = { conventions: conventionsOfList, requireEnabled: requireFiles, upstreamFirst: true };
+
 /** Every path, with and without `/v1`. */
 const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
   ...ports.flatMap(routesOf),
@@ -59,6 +65,13 @@ const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
   ["/rerank", rerankRoute],
   ["/v2/rerank", rerankRoute],
   ["/streams/{id}", { conventions: conventionsOfList, methods: { GET: resumeStream, DELETE: stopStream } }],
+  ["/files", { ...ofFiles, methods: { GET: listFiles, POST: uploadFile } }],
+  ["/files/{id}", { ...ofFiles, methods: { GET: showFile, DELETE: deleteFile } }],
+  ["/files/{id}/content", { ...ofFiles, methods: { GET: showContent } }],
+  ...openaiBatchRoutes.map(([path, methods]) => [path, { ...ofFiles, ...openai, methods }] as const),
+  ...messageBatchRoutes.map(
+    ([path, methods]) => [path, { ...ofFiles, conventions: messagesPort.errorFormat, methods }] as const,
+  ),
   ["/models", { conventions: conventionsOfList, methods: { GET: listModels } }],
   ["/models/{rest}", { conventions: conventionsOfList, methods: { GET: showModel } }],
   ...adminRoutes,

@@ -60,6 +60,8 @@ export interface Service {
   readonly bodies: BodyBudget;
   readonly stores: ServiceStores;
   readonly runs: Runs;
+  /** Runs batches; absent until the models are open, and if files are off. */
+  readonly batches?: Batches | undefined;
   readonly answers: RunningAnswers;
   /** Absent if the runtime has no processes. */
   readonly processes?: Processes;
@@ -99,11 +101,22 @@ export interface OpenedService extends Service {
   settings: ServiceSettings;
   directory: ModelDirectory;
   hostedTools?: HostedToolExecutors | undefined;
+  batches?: Batches | undefined;
   readonly stores: Writable<ServiceStores>;
   readonly watchers: Writable<ServiceWatchers>;
 }
 
 type Writable<T> = { -readonly [Member in keyof T]: T[Member] };
+
+/** What runs batches. */
+export interface Batches {
+  /** Called when a batch was created. */
+  look(): void;
+  /** Called when a client has cancelled one of its batches. */
+  cancelled(owner: string): void;
+  /** Stops all requests of batches. Another process, or the next one, goes on with them. */
+  close(): Promise<void>;
+}
 
 /** The processes of all servers that share a store. */
 export interface Processes {

@@ -10,6 +10,14 @@ export function base64(bytes: Uint8Array): string {
   return btoa(binary);
 }
 
+/** Decodes a valid text in base 64. */
+export function bytesOfBase64(text: string): Uint8Array {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
+  return bytes;
+}
+
 /**
  * Parses a JSON text in base 64 that a client sent within a request; undefined if it is invalid. Its content counts towards the limits of
  * the request's body. Throws `FailureError` 400 as soon as a limit is exceeded.

@@ -38,8 +38,11 @@ export interface Keyspace {
   set(key: string, text: string | Iterable<string, void, undefined>): Promise<void>;
   /** Returns the text from a byte on, at which a character begins, and the size of all of it in bytes. */
   readFrom(key: string, from: number): Promise<{ readonly text: string; readonly size: number } | undefined>;
-  /** Adds to the end of an existing text, so that concurrent additions follow each other. Resolves to whether the key existed. */
-  append(key: string, text: string): Promise<boolean>;
+  /**
+   * Adds to the end of an existing text, so that concurrent additions follow each other; if `creates` is true, also of a new one. Resolves to
+   * whether the key existed.
+   */
+  append(key: string, text: string, creates?: boolean): Promise<boolean>;
   /** Resolves to whether the key existed. */
   delete(key: string): Promise<boolean>;
 }

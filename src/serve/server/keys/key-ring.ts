@@ -52,6 +52,18 @@ export class KeyRing {
     throw own ? unknownOwnKey(key) : incorrectApiKey(key);
   }
 
+  /** The client whose texts are stored under `owner` (`storeOwnerOf`); undefined if no key of it is valid. */
+  async ofStoreOwner(owner: string): Promise<Client | undefined> {
+    const keys = await this.#keys;
+    const ofHash = keys.get(owner);
+    const found = [...(ofHash ? [ofHash] : keys.values())].find(
+      (key) =>
+        !hasExpired(key) &&
+        owner === (key.client.name === undefined ? key.hash : `@${encodeURIComponent(key.client.name)}`),
+    );
+    return found?.client;
+  }
+
   async #find(key: string): Promise<HashedKey | undefined> {
     const [hash, keys] = await Promise.all([hashOf(key), this.#keys]);
     return keys.get(hash);

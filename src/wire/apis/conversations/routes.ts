@@ -122,7 +122,11 @@ function checkedMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<
 }
 
 /** Reads a body whose members are all described by `schema`. Throws `FailureError` in OpenAI's words. */
-function bodyOf<Schema extends z.ZodObject>(schema: Schema, body: unknown, { profile }: PortCall): z.output<Schema> {
+export function bodyOf<Schema extends z.ZodObject>(
+  schema: Schema,
+  body: unknown,
+  { profile }: Pick<PortCall, "profile">,
+): z.output<Schema> {
   const members = objectBody(body);
   if (profile.judgesAsVendor)
     for (const name of Object.keys(members))

@@ -32,6 +32,16 @@ export function mcpToolUseId(random: () => number): string {
   return `mcptoolu_01${random128(random)}`;
 }
 
+/** Returns `file_01…`. */
+export function anthropicFileId(random: () => number): string {
+  return `file_01${random128(random)}`;
+}
+
+/** Returns `msgbatch_01…`. */
+export function messageBatchId(random: () => number): string {
+  return `msgbatch_01${random128(random)}`;
+}
+
 function random128(random: () => number): string {
   let value = 0n;
   for (let i = 0; i < 4; i++) value = (value << 32n) | BigInt(bits(32, random));
