@@ -61,20 +61,23 @@ const members = fc.constantFrom("type", "status", "event", "response", "choices"
 const answers = fc.tuple(fc.dictionary(members, fc.oneof(foreign, bodies), { maxKeys: 4 }), bodies);
 
 // A Responses answer with an unknown `status` was logged with it.
-test.each(["chat", "responses", "messages"] as const)("no text of an answer that %s cannot read is logged", (api) => {
-  fc.assert(
-    fc.property(answers, fc.boolean(), foreign, ([body, other], isStream, name) => {
-      const value = JSON.stringify(Object.keys(body).length > 0 ? body : other);
-      const reader = sourcePorts[api].reader({ newCallId: () => "call_1", choices: 1 });
-      const event = `event: ${name.replaceAll(/[\r\n]/g, "")}\ndata: ${value}\n\n`;
-      const events = isStream ? [...reader.push(event), ...reader.end()] : readResponseBody(value, reader);
-      for (const event of events) {
-        if (event.type === "end" && "failure" in event.end) expect(linesOf(event.end.failure)).not.toContain(secret);
-      }
-    }),
-    { numRuns: 1000, examples: [[[{ status: secret, object: "response" }, null], false, ""]] },
-  );
-});
+test.each(["chat", "responses", "messages", "gemini"] as const)(
+  "no text of an answer that %s cannot read is logged",
+  (api) => {
+    fc.assert(
+      fc.property(answers, fc.boolean(), foreign, ([body, other], isStream, name) => {
+        const value = JSON.stringify(Object.keys(body).length > 0 ? body : other);
+        const reader = sourcePorts[api].reader({ newCallId: () => "call_1", choices: 1 });
+        const event = `event: ${name.replaceAll(/[\r\n]/g, "")}\ndata: ${value}\n\n`;
+        const events = isStream ? [...reader.push(event), ...reader.end()] : readResponseBody(value, reader);
+        for (const event of events) {
+          if (event.type === "end" && "failure" in event.end) expect(linesOf(event.end.failure)).not.toContain(secret);
+        }
+      }),
+      { numRuns: 1000, examples: [[[{ status: secret, object: "response" }, null], false, ""]] },
+    );
+  },
+);
 
 test("no text of a program is logged, whatever it throws", () => {
   class Custom extends Error {

@@ -113,7 +113,7 @@ export function launchCommand(program: Command): void {
     .command("launch")
     .addHelpText("before", example("truewire launch claude"))
     .description("start an installed coding agent with a Truewire; the agent's own configuration stays as it is")
-    .argument("[agent]", "codex, claude, opencode, crush, qwen or continue")
+    .argument("[agent]", "codex, claude, opencode, crush, qwen, gemini or continue")
     .argument("[targets...]", "what to serve to it, with the options of truewire serve (default: see --url)")
     .usage("<agent> [options] [targets and options of truewire serve...] [-- arguments of the agent...]")
     .option("--url <url>", "a running server (default: $TRUEWIRE_URL, http://127.0.0.1:8080, or one that is started)")

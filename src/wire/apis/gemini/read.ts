@@ -139,7 +139,8 @@ export class GeminiReader extends AnswerReader {
     }
     if (finishReason === "MALFORMED_FUNCTION_CALL" && open.calls === 0 && !open.hasText) {
       const words = nonEmpty(candidate["finishMessage"]) ?? "the arguments are no object";
-      return this.fail(badAnswer(`The upstream's model made a call that is malformed: ${words.slice(0, 1000)}`));
+      const failure = badAnswer(`The upstream's model made a call that is malformed: ${words.slice(0, 1000)}`);
+      return this.fail({ ...failure, isForeign: true });
     }
     const reason = trueFinishReason({
       received: read.reason === "failed" ? "stop" : read.reason,
