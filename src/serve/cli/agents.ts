@@ -179,7 +179,6 @@ export const agents: Readonly<Record<string, Agent>> = {
     command: "gemini",
     install: "npm install --global @google/gemini-cli",
     promptTokens: 12_000,
-    hostedTools: ["web_search"],
     setup: ({ url, key, model, folder }) => ({
       args: ["--model", model.slug],
       env: {
