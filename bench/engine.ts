@@ -20,7 +20,7 @@ import { processCpuMs, wakeUpMicroseconds } from "./process-cpu.ts";
  * time a token says more than tokens a second: it counts all processes of a way. `llama-bench`, from the folder of that server, says what llama.cpp
  * alone can do. Then what the server itself costs, on a model that costs nothing. Linux only.
  *
- *     TRUEWIRE_LLAMA_SERVER=llama.cpp/build/bin/llama-server npm run bench engine -- [--threads 1,2] [--streams 1,4,8,16] [--rounds 5]
+ *     TRUEWIRE_LLAMA_SERVER=llama.cpp/build/bin/llama-server npm run bench engine -- [--threads 1,2] [--streams 1,4,8,16] [--prompts 500,2000] [--rounds 5]
  *
  * `--only long` measures long prompts instead (`engine-long.ts`): alone, next to running answers, and conversations that grow. A round
  * takes an hour with one thread, with `--model 15M` five minutes. `--against FOLDER/dist/cli/main.js` compares with another build in place of llama-server.
@@ -33,6 +33,7 @@ const { values } = parseArgs({
     streams: { type: "string", default: "1,4,8,16" },
     tokens: { type: "string", default: "48" },
     prompt: { type: "string", default: "48" },
+    prompts: { type: "string", default: "1000" },
     rounds: { type: "string", default: "5" },
     pairs: { type: "string", default: "40" },
     only: { type: "string", default: "" },
@@ -48,6 +49,7 @@ const streamCounts = values.streams.split(",").map(Number);
 const tokens = Number(values.tokens);
 const promptTokens = Number(values.prompt);
 const rounds = Number(values.rounds);
+const promptLengths = values.prompts.split(",").map(Number);
 const slots = Math.max(...streamCounts);
 
 const folder = resolve(".cache");
@@ -100,7 +102,7 @@ const read = (length: number) => async (way: Way) => {
 };
 const cases: readonly Case[] = [
   ...streamCounts.map((streams) => ({ name: "decode", streams, ask: decode() })),
-  { name: "prompt of 1000", streams: 1, ask: read(1000) },
+  ...promptLengths.map((length) => ({ name: `prompt of ${length}`, streams: 1, ask: read(length) })),
   { name: "prompts of 500", streams: 4, ask: read(500) },
   ...streamCounts.map((streams) => ({ name: "temperature 1", streams, ask: decode({ temperature: 1 }) })),
   ...streamCounts.map((streams) => ({ name: "logprobs 5", streams, ask: decode({ logprobs: 5 }) })),
@@ -143,7 +145,7 @@ async function compare(threads: number, ours: Way, theirs: Way | null): Promise<
   console.log(`CPU libraries: ours ${libraries[0]}${theirs ? `, llama-server's ${libraries[1]}` : ""}`);
   row("", "streams", "tokens/s", "llama-server", "ratio", "CPU ms/token", "llama-server", "ratio");
   for (const way of [ours, theirs]) await way?.generate(nextPrompt(), 8);
-  const limits = await llamaBench({ model, threads, promptTokens: 1000, tokens, rounds });
+  const limits = await llamaBench({ model, threads, prompts: promptLengths, tokens, rounds });
   for (const each of cases) {
     const mine: Rate[] = [];
     const other: Rate[] = [];
@@ -155,8 +157,13 @@ async function compare(threads: number, ours: Way, theirs: Way | null): Promise<
     const [a, b] = [mine, other].map((rates) => median(rates.map((rate) => rate.perSecond)));
     const [c, d] = [mine, other].map((rates) => median(rates.map((rate) => rate.cpuMs)));
     row(each.name, String(each.streams), a ?? 0, b ?? 0, (a ?? 0) / (b ?? 0), c ?? 0, d ?? 0, (d ?? 0) / (c ?? 0));
+    const length = promptLengths.find((one) => each.name === `prompt of ${one}`);
     const limit =
-      each.streams > 1 ? undefined : { decode: limits?.decode, "prompt of 1000": limits?.prompt }[each.name];
+      length !== undefined
+        ? limits?.prompts.get(length)
+        : each.name === "decode" && each.streams === 1
+          ? limits?.decode
+          : undefined;
     if (limit !== undefined) row("  llama-bench", "", limit, "", (a ?? 0) / limit);
   }
 }
@@ -168,7 +175,8 @@ for (const threads of values.threads.split(",").map(Number)) {
     await measureLongPrompts({ model, threads, rounds, lengths, answerCounts, against: values.against });
     continue;
   }
-  const options = { model, slots, contextSize: 1280, threads };
+  // The model was trained for 8192 tokens.
+  const options = { model, slots, contextSize: Math.min(8192, Math.max(1000, ...promptLengths) + 280), threads };
   const ours = await httpWay(options);
   let theirs: Way | null = null;
   try {

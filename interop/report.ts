@@ -142,7 +142,8 @@ function suiteTable(results: readonly SuiteResults[]): string[] {
   return [
     "## Test suites of other projects",
     "",
-    "Their tests run unchanged against Truewire, over a program that does what is asked (`npm run interop -- suites`).",
+    "Their tests run unchanged against Truewire, over a program that does what is asked, or over a server that gives recorded answers",
+    "(`npm run interop -- suites`). A test that fails does so for what Truewire does otherwise, for the model, or for what the suite wants.",
     "",
     "| suite | version | date | passed | failed | skipped | left out |",
     "| --- | --- | --- | --- | --- | --- | --- |",

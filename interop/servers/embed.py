@@ -8,6 +8,8 @@ from transformers import AutoModel, AutoTokenizer
 
 folder, file = sys.argv[1:]
 tokenizer = AutoTokenizer.from_pretrained(folder)
+# Threads that wait for each other on cores that others use take minutes.
+torch.set_num_threads(1)
 model = AutoModel.from_pretrained(folder).eval()
 vectors = []
 with torch.no_grad(), open(file) as texts:

@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { inPlace, pythonPackages, startServer } from "../place.ts";
 import type { RealServer, StartedServer } from "./server.ts";
 
@@ -64,8 +65,20 @@ export const ogx: RealServer = {
   over: "llama-server",
   apis: ["chat", "responses", "messages"],
   version: () => packages.version("ogx"),
-  install: () =>
-    packages.install("ogx==1.5.0", "sqlite-vec", "aiosqlite", "sqlalchemy[asyncio]", "mcp", "openai", "chardet"),
+  async install() {
+    await packages.install(
+      "ogx==1.5.0",
+      "sqlite-vec",
+      "aiosqlite",
+      "sqlalchemy[asyncio]",
+      "mcp",
+      "openai",
+      "chardet",
+      "pypdf",
+    );
+    // It has the encoding of tiktoken that OGX loads from the internet at its start.
+    await packages.install("--no-deps", "litellm==1.110.2");
+  },
   async start(port, upstream) {
     if (!upstream) throw new Error("OGX serves the model of another server.");
     const url = `http://127.0.0.1:${port}`;
@@ -73,7 +86,12 @@ export const ogx: RealServer = {
     // JSON is YAML.
     writeFileSync(config, JSON.stringify(configOf(upstream)));
     const args = ["run", "--insecure", "--port", String(port), config];
-    const env = { OTEL_SDK_DISABLED: "true", DO_NOT_TRACK: "1" };
+    const encodings = "lib/python3.12/site-packages/litellm/litellm_core_utils/tokenizers";
+    const env = {
+      OTEL_SDK_DISABLED: "true",
+      DO_NOT_TRACK: "1",
+      TIKTOKEN_CACHE_DIR: join(packages.folder, encodings),
+    };
     const ready = `${url}/v1/models`;
     const running = await startServer(packages.program("ogx"), args, { env, ready, log: "ogx.log" });
     return { url, model: `vllm/${upstream.model}`, contextSize: upstream.contextSize, stop: running.stop };
