@@ -279,6 +279,20 @@ describe("a server over Streamable HTTP", () => {
     };
   }
 
+  // A server that was replaced by a new version kept its old functions for as long as it was used.
+  test("is asked for its functions again after a while", async () => {
+    const { url, requests } = await http();
+    const counts: number[] = [];
+    for (const maxListAgeMs of [0, Infinity]) {
+      const executor = opened({ url, headers: {}, maxListAgeMs });
+      await names(executor);
+      const before = requests.length;
+      expect(await names(executor)).toEqual(["authorization"]);
+      counts.push(requests.length - before);
+    }
+    expect(counts).toEqual([1, 0]);
+  });
+
   test("is asked when it is needed, and once for several calls", async () => {
     const { url, requests } = await http();
     const executor = opened({ url, headers: {} });

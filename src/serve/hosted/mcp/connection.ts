@@ -24,15 +24,18 @@ export class McpConnection {
   readonly #client: Client;
   /** Resolves when the session has ended. */
   readonly closed: Promise<void>;
+  readonly #maxListAgeMs: number;
   #tools: Promise<readonly Tool[]> | undefined;
+  #listedAt = 0;
 
-  private constructor(client: Client, closed: Promise<void>) {
+  private constructor(client: Client, closed: Promise<void>, maxListAgeMs: number) {
     this.#client = client;
     this.closed = closed;
+    this.#maxListAgeMs = maxListAgeMs;
   }
 
-  /** Opens a session. Rejects with the SDK's error. */
-  static async open(transport: Transport, timeoutMs: number): Promise<McpConnection> {
+  /** Opens a session. Rejects with the SDK's error. `maxListAgeMs`: how long the list of functions is believed without a report of a change. */
+  static async open(transport: Transport, timeoutMs: number, maxListAgeMs = Infinity): Promise<McpConnection> {
     let connection: McpConnection | undefined;
     const client = new Client(
       { name: "truewire", version },
@@ -53,7 +56,7 @@ export class McpConnection {
       await client.close().catch(() => {});
       throw error;
     }
-    return (connection = new McpConnection(client, closed));
+    return (connection = new McpConnection(client, closed, maxListAgeMs));
   }
 
   /** The next list is asked for again. */
@@ -63,8 +66,10 @@ export class McpConnection {
 
   /** The server's functions, which are kept until it reports a change. Rejects with an Error with a reason, or the SDK's. */
   tools(timeoutMs: number): Promise<readonly Tool[]> {
-    if (this.#tools) return this.#tools;
+    const now = performance.now();
+    if (this.#tools && now - this.#listedAt < this.#maxListAgeMs) return this.#tools;
     const tools = this.#listTools(timeoutMs);
+    this.#listedAt = now;
     // One that failed is asked for again.
     tools.catch(() => {
       if (this.#tools === tools) this.#tools = undefined;

@@ -10,11 +10,11 @@ import type {
 import { abandoned, type ExecutorSetup, failure, type OpenExecutor, shown } from "../executor.ts";
 import { isExpired, type McpConnection } from "./connection.ts";
 import { contentsOf, functionOf, isAllowedFunction } from "./contents.ts";
-import { openHttpServer, openStdioServer, type Sessions } from "./mcp-server.ts";
+import { type HttpServerSetup, openHttpServer, openStdioServer, type Sessions } from "./mcp-server.ts";
 import type { StdioCommand } from "./stdio-transport.ts";
 
 export interface McpSetup extends ExecutorSetup {
-  readonly server: StdioCommand | { readonly url: string; readonly headers: Readonly<Record<string, string>> };
+  readonly server: StdioCommand | HttpServerSetup;
   /** The names of the functions that clients may use; absent: all. */
   readonly functions?: readonly string[] | undefined;
 }

@@ -75,10 +75,19 @@ interface Session {
 const maxSessions = 64;
 /** A session without a call for this long is closed, in milliseconds. */
 const idleMs = 10 * 60_000;
+/** A server over HTTP may be replaced by another version without a word: its list is believed for this long, in milliseconds. */
+const usualListAgeMs = 60_000;
+
+export interface HttpServerSetup {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** How long its list of functions is believed, in milliseconds; default: a minute. */
+  readonly maxListAgeMs?: number;
+}
 
 /** Opens sessions with a server over HTTP, when they are needed: one for each client's credentials, which win over those of the configuration. */
 export function openHttpServer(
-  { url, headers }: { readonly url: string; readonly headers: Readonly<Record<string, string>> },
+  { url, headers, maxListAgeMs = usualListAgeMs }: HttpServerSetup,
   { timeoutMs }: ExecutorSetup,
 ): Sessions {
   const sessions = new Map<string, Session>();
@@ -104,7 +113,7 @@ export function openHttpServer(
       }
       const [oldest] = sessions.keys();
       if (sessions.size >= maxSessions && oldest !== undefined) drop(oldest);
-      const connection = McpConnection.open(httpTransport(url, { ...ofClient, ...headers }), timeoutMs);
+      const connection = McpConnection.open(httpTransport(url, { ...ofClient, ...headers }), timeoutMs, maxListAgeMs);
       const session: Session = { connection, timer: setTimeout(() => drop(key), idleMs).unref(), opened: undefined };
       sessions.set(key, session);
       const forget = (): void => {
