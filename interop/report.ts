@@ -181,21 +181,22 @@ function clientTable(results: readonly ClientResults[]): string[] {
     "## Clients",
     "",
     "Each client talks to a scripted model: a stream, a loop with tools, structured output, an unknown model and a request that fails once, a",
-    "client that leaves, and reasoning. Sessions are turns with tools over a program and over doubles of DeepSeek and Gemini 3, which demand the",
+    "client that leaves, and reasoning. Hosted tools are those that vendors run, which Truewire runs in their place. Sessions are turns with tools over a program and over doubles of DeepSeek and Gemini 3, which demand the",
     "state of their turns back; the other clients' are in [sessions.md](sessions.md).",
     "",
-    `| client | version | date | ${scenarios.join(" | ")} | sessions |`,
-    `| --- | --- | --- | ${scenarios.map(() => "---").join(" | ")} | --- |`,
+    `| client | version | date | ${scenarios.join(" | ")} | hosted tools | sessions |`,
+    `| --- | --- | --- | ${scenarios.map(() => "---").join(" | ")} | --- | --- |`,
     ...sorted.map(({ client, from, version, date, rows }) => {
       const marks = scenarios.map((name) => {
         const row = rows.find(({ trial }) => trial === name);
         return row ? markOf(row) : "✗";
       });
+      const hosted = rows.find(({ trial }) => trial === "hosted");
       const sessions = rows.filter(({ trial }) => trial.startsWith("session over "));
       const tried = new Set(sessions.map(({ trial }) => trial));
       const failed = new Set(sessions.filter(({ ok }) => ok !== true).map(({ trial }) => trial));
       const done = tried.size === 0 ? "" : `${tried.size - failed.size} of ${tried.size}`;
-      return `| ${client} (\`${from}\`) | ${version} | ${date} | ${marks.join(" | ")} | ${done} |`;
+      return `| ${client} (\`${from}\`) | ${version} | ${date} | ${marks.join(" | ")} | ${hosted ? markOf(hosted) : ""} | ${done} |`;
     }),
     "",
     ...(notes.length === 0 ? [] : [...notes, ""]),

@@ -127,6 +127,14 @@ export const realClients: readonly RealClient[] = [
     { program: "openai-responses", crate: "async-openai" },
   ),
   pythonClient({
+    id: "openai-agents-python",
+    name: "OpenAI Agents SDK, Python",
+    api: "responses",
+    file: "openai_agents_client.py",
+    environment: "openai-agents",
+    packages: ["openai-agents==0.24.0"],
+  }),
+  pythonClient({
     ...langchain,
     id: "langchain-openai",
     name: "LangChain and LangGraph, OpenAI",

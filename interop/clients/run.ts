@@ -9,6 +9,16 @@ import type { RealClient } from "./client.ts";
 /** The doubles of servers that demand state back, by the names of their models. */
 const strict = sources.filter(({ name }) => name === "DeepSeek" || name === "Gemini 3");
 
+/** What runs the tools that vendors run, for the scenario `hosted`. */
+const hostedTools = {
+  webSearch: resolve("interop/fixtures/search.ts"),
+  mcp: { notes: resolve("examples/mcp-notes.js") },
+  programs: {
+    code_interpreter: resolve("test/hosted/run-code.mjs"),
+    file_search: resolve("test/hosted/search-files.mjs"),
+  },
+};
+
 /**
  * Runs the programs of clients over one Truewire, which serves the scripted model and those of sessions, and counts their scenarios.
  * `isQuick`: each client is installed before it runs; otherwise the results are written.
@@ -25,7 +35,7 @@ export async function runClients(
     program: resolve(`interop/fixtures/${name}.ts`),
   }));
   const upstreams = strict.map((source) => upstreamEntry(source, doubles.get(source.name)?.url ?? ""));
-  const truewire = await serveConfig({ models: [...programs, ...upstreams] });
+  const truewire = await serveConfig({ hostedTools, models: [...programs, ...upstreams] });
   const count = { passed: 0, failed: 0 };
   try {
     for (const client of clients) {

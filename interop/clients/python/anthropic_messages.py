@@ -85,4 +85,24 @@ def reasoning() -> str:
     return f"a thinking block, signature of {len(thoughts[0].signature)} characters"
 
 
-run(stream=stream, tools=tools, structured=structured, error=error, cancel=cancel, reasoning=reasoning)
+def hosted() -> str:
+    servers = [{"type": "url", "name": "notes", "url": "mcp:notes"}]
+    declared = {
+        "web_search_tool_result": ({"type": "web_search_20250305", "name": "web_search"}, {}),
+        "mcp_tool_result": (
+            {"type": "mcp_toolset", "mcp_server_name": "notes"},
+            {"mcp_servers": servers, "betas": ["mcp-client-2025-11-20"]},
+        ),
+    }
+    for name, (tool, more) in declared.items():
+        request = {"tools": [tool], **more, **asked("Go")}
+        whole = client.beta.messages.create(**request)
+        with client.beta.messages.stream(**request) as events:
+            streamed = events.get_final_message()
+        for message in (whole, streamed):
+            equal([block.type for block in message.content if block.type == name], [name], "results")
+            equal(message.content[-1].text.startswith("The result is "), True, f"text {message.content[-1].text!r}")
+    return f"{', '.join(declared)}; whole and streamed"
+
+
+run(stream=stream, tools=tools, structured=structured, error=error, cancel=cancel, reasoning=reasoning, hosted=hosted)

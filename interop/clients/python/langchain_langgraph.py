@@ -99,4 +99,20 @@ def reasoning() -> str:
     return "in content_blocks"
 
 
-run(stream=stream, tools=tools, structured=structured, error=error, cancel=cancel, reasoning=reasoning)
+def hosted() -> str:
+    if api == "ollama":
+        raise Missing("Ollama's API has no hosted tools")
+    search = {"type": "web_search_20250305", "name": "web_search"} if api == "anthropic" else {"type": "web_search"}
+    bound, whole = model().bind_tools([search]), None
+    for chunk in bound.stream("Go"):
+        whole = chunk if whole is None else whole + chunk
+    for answer in (bound.invoke("Go"), whole):
+        equal(answer.text.startswith("The result is "), True, f"text {answer.text!r}")
+        called = [block for block in answer.content_blocks if block["type"] == "server_tool_call"]
+        equal([block["name"] for block in called], ["web_search"], "calls")
+        # The search is part of the next turn.
+        equal(bound.invoke([("user", "Go"), answer, ("user", "Thanks")]).text != "", True, "the next turn")
+    return "web_search, whole, streamed and in the next turn"
+
+
+run(stream=stream, tools=tools, structured=structured, error=error, cancel=cancel, reasoning=reasoning, hosted=hosted)

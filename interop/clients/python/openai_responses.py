@@ -86,4 +86,25 @@ def reasoning() -> str:
     return f"in {'summary' if items[0].summary else 'content'} of a reasoning item"
 
 
-run(stream=stream, tools=tools, structured=structured, error=error, cancel=cancel, reasoning=reasoning)
+def hosted() -> str:
+    notes = {"type": "mcp", "server_label": "notes", "server_url": "mcp:notes", "require_approval": "never"}
+    declared = {
+        "web_search_call": {"type": "web_search"},
+        "file_search_call": {"type": "file_search", "vector_store_ids": ["vs_1"]},
+        "code_interpreter_call": {"type": "code_interpreter", "container": {"type": "auto"}},
+        "mcp_call": notes,
+    }
+    for name, tool in declared.items():
+        whole = client.responses.create(model=MODEL, input="Go", tools=[tool])
+        with client.responses.stream(model=MODEL, input="Go", tools=[tool]) as events:
+            streamed = events.get_final_response()
+        for answer in (whole, streamed):
+            called = [item for item in answer.output if item.type == name]
+            equal([item.status for item in called], ["completed"], f"status of {name}")
+            equal(answer.output_text.startswith("The result is "), True, f"text {answer.output_text!r}")
+        followed = client.responses.create(model=MODEL, input="Thanks", previous_response_id=whole.id)
+        equal(followed.output_text, GREETING)
+    return f"{', '.join(declared)}; whole, streamed and continued"
+
+
+run(stream=stream, tools=tools, structured=structured, error=error, cancel=cancel, reasoning=reasoning, hosted=hosted)
