@@ -5,9 +5,9 @@ import { modules, oneLoop, runPytest } from "./pytest.ts";
 import { sourceOf } from "./suite.ts";
 import type { Suite } from "./suite.ts";
 
-const source = sourceOf("ogx-ai/ogx", "5a9cb55d8a8b898feb1627e80f7f1e39707d3888", "2026-04-30");
+export const ogxSource = sourceOf("ogx-ai/ogx", "5a9cb55d8a8b898feb1627e80f7f1e39707d3888", "2026-04-30");
 /** The environment of the server OGX; it needs Python 3.12. */
-const packages = pythonPackages("ogx", "python3.12");
+export const ogxPackages = pythonPackages("ogx", "python3.12");
 
 const files = [
   "inference/test_openai_completion.py",
@@ -70,10 +70,10 @@ export const ogxSuite: Suite = {
     ["usage", "suite", "wants response_id in each event, which OpenAI's events have not"],
     ["previous_response", "suite", "wants response_id in each event, which OpenAI's events have not"],
   ],
-  version: () => (packages.version("langgraph") === undefined ? undefined : source.version()),
+  version: () => (ogxPackages.version("langgraph") === undefined ? undefined : ogxSource.version()),
   async install() {
-    await source.install();
-    await packages.install(
+    await ogxSource.install();
+    await ogxPackages.install(
       "ogx[client]==1.5.0",
       "openai",
       "langchain-openai==1.7.4",
@@ -81,15 +81,15 @@ export const ogxSuite: Suite = {
       "pytest",
       "pytest-asyncio",
     );
-    const tests = join(source.folder, "tests/integration");
+    const tests = join(ogxSource.folder, "tests/integration");
     copyFileSync(join(modules, "ogx/conftest.py"), join(tests, "conftest.py"));
     copyFileSync(join(modules, "ogx/common.py"), join(tests, "fixtures/common.py"));
   },
   run: ({ url, capable, embeddings }) =>
     runPytest({
-      python: packages.program("python"),
-      cwd: source.folder,
-      path: [join(modules, "ogx"), source.folder],
+      python: ogxPackages.program("python"),
+      cwd: ogxSource.folder,
+      path: [join(modules, "ogx"), ogxSource.folder],
       args: [
         ...files.map((file) => join("tests/integration", file)),
         "-k",
