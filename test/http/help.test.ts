@@ -26,7 +26,7 @@ describe("the help", () => {
   });
 
   test("lists each command under what it is for", () => {
-    const serving = ["serve", "launch", "models", "libraries", "keys", "config", "service"];
+    const serving = ["serve", "launch", "batch", "models", "libraries", "keys", "config", "service"];
     expect(groups.get("Serve and use:")).toEqual(serving);
     expect(groups.get("Test servers:")).toEqual(["doctor", "check", "between", "vendor", "record", "replay", "repair"]);
     expect(groups.get("Look inside:")).toEqual(["render", "parse", "formats", "cache", "completion", "help"]);
@@ -35,7 +35,7 @@ describe("the help", () => {
 
   test("of each command begins with the line that most people need", async () => {
     const names = ["Serve and use:", "Test servers:", "Look inside:"].flatMap((heading) => groups.get(heading) ?? []);
-    expect(names).toHaveLength(20);
+    expect(names).toHaveLength(21);
     for (const name of names.filter((one) => one !== "help"))
       expect(await help(name)).toMatch(new RegExp(`^For example: .*truewire ${name}\\b.*\\n\\nUsage: `));
   });

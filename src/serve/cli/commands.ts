@@ -1,4 +1,5 @@
 import { Argument, type Command } from "commander";
+import type { BatchOptions } from "./batch-action.ts";
 import type { CacheWhyOptions } from "./cache-action.ts";
 import type { Shell } from "./completion.ts";
 import type { LaunchOptions } from "./launch-action.ts";
@@ -280,6 +281,26 @@ export function renderCommand(program: Command): void {
     .action(async (options: RenderOptions) => {
       const { render } = await import("./render-action.ts");
       await render(options);
+    });
+}
+
+/** `truewire batch`: the requests of a file. */
+export function batchCommand(program: Command): void {
+  program
+    .command("batch")
+    .addHelpText("before", example("truewire batch requests.jsonl --model model.gguf"))
+    .description("run the requests of a file, and go on where an earlier run has stopped")
+    .argument("<file>", "JSONL: lines of OpenAI's batches, or bodies with messages, input or prompt")
+    .option("--model <target>", "what answers: a target of truewire serve; with --url, the name of a model there")
+    .option("--url <url>", "a running server, such as http://127.0.0.1:8080")
+    .option("--output <file>", "where results are appended (default: FILE.results.jsonl)")
+    .option("--api-key <key>", "the key of the server at --url (default: $TRUEWIRE_API_KEY)")
+    .option("--concurrency <n>", "the most requests that run at a time", "8")
+    .option("--json", "print the counts as JSON")
+    .addHelpText("after", "\nLines that have an answer in the output are not run again. Ctrl-C keeps what is done.")
+    .action(async (file: string, options: BatchOptions) => {
+      const { runBatch } = await import("./batch-action.ts");
+      process.exitCode = await runBatch(file, options);
     });
 }
 

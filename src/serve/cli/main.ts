@@ -4,6 +4,7 @@ import * as modules from "node:module";
 import { join } from "node:path";
 import { Command } from "commander";
 import {
+  batchCommand,
   betweenCommand,
   checkCommand,
   completionCommand,
@@ -40,6 +41,7 @@ const groups = {
   "Serve and use:": [
     serveCommand,
     launchCommand,
+    batchCommand,
     modelsCommand,
     librariesCommand,
     keysCommand,
