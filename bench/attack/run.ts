@@ -1,6 +1,7 @@
 import { availableParallelism, loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import type { Attack } from "./attack.ts";
+import { attacks as batches } from "./batches.ts";
 import { attacks as bodies } from "./bodies.ts";
 import { attacks as connections } from "./connections.ts";
 import { attacks as files } from "./files.ts";
@@ -29,6 +30,7 @@ const groups: Readonly<Record<string, readonly Attack[]>> = {
   gateway,
   files,
   stores,
+  batches,
 };
 
 const { values } = parseArgs({

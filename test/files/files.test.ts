@@ -1,6 +1,8 @@
 import Anthropic, { toFile as toAnthropicFile } from "@anthropic-ai/sdk";
 import OpenAI, { toFile } from "openai";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
@@ -184,4 +186,33 @@ describe("a request that names a file", () => {
       "413",
     );
   });
+});
+
+test("an upstream whose passPaths have the paths of files keeps the files", async () => {
+  const upstream = createHttpServer((request, response) => response.end(JSON.stringify({ at: request.url })));
+  await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
+  const { port } = upstream.address() as AddressInfo;
+  const passPaths = ["/files", "/files/*", "/batches", "/messages/batches*"];
+  const models = [
+    {
+      kind: "upstream" as const,
+      name: "up",
+      url: `http://127.0.0.1:${port}/v1`,
+      models: ["m"],
+      api: "chat" as const,
+      passPaths,
+    },
+  ];
+  const server = await createServer({ port: 0, logLevel: "silent", models });
+  servers.push(server);
+  for (const path of [
+    "/v1/files",
+    "/v1/files/file-1",
+    "/v1/batches",
+    "/v1/messages/batches",
+    "/v1/messages/batches/b/results",
+  ])
+    expect(await (await fetch(`${server.url}${path}`)).json()).toEqual({ at: path });
+  expect((await fetch(`${server.url}/v1/batches/batch_1`)).status).toBe(404);
+  upstream.close();
 });

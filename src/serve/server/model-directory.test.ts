@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Engine, ModelInfo } from "../../wire/core/engine.ts";
-import { ModelDirectory } from "./model-directory.ts";
+import { matchesAlias, ModelDirectory, modelsOf } from "./model-directory.ts";
 
 function engineOf(models: () => readonly ModelInfo[]): Engine {
   return {
@@ -38,4 +38,22 @@ test("a model that comes, goes or changes is noticed", () => {
   expect(directory.find("three")?.info.contextLength).toBe(5);
   models = listOf("one", "three").map((model) => ({ ...model, contextLength: 5, endpoints: ["chat"] }));
   expect(directory.find("three")?.info.endpoints).toEqual(["chat"]);
+});
+
+// A pattern without `*` matched every name that begins with it: a key for `gpt-4` could use `gpt-4-turbo`, and `/images` passed `/images/x` on.
+test("a pattern without a star matches one name", () => {
+  expect([matchesAlias("gpt-4", "gpt-4"), matchesAlias("gpt-4", "gpt-4-turbo")]).toEqual([true, false]);
+  expect(["a*", "*c", "a*c", "*", "b*"].map((alias) => matchesAlias(alias, "abc"))).toEqual([
+    true,
+    true,
+    true,
+    true,
+    false,
+  ]);
+  const directory = new ModelDirectory([
+    { name: "a", engine: engineOf(() => listOf("gpt-4", "gpt-4-turbo")), aliases: [], settings: {} },
+  ]);
+  const own = modelsOf({ owner: "ann", models: ["gpt-4"] }, directory);
+  expect(own.list().map(({ info }) => info.id)).toEqual(["gpt-4"]);
+  expect(own.find("gpt-4-turbo")).toBeUndefined();
 });

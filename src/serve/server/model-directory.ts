@@ -140,9 +140,10 @@ function sameModel(model: ModelInfo, other: ModelInfo): boolean {
   return model.endpoints.join() === other.endpoints.join();
 }
 
-/** Whether an alias with `*`, such as `claude-*`, matches a name. Linear in the length of the name. */
+/** Whether an alias, in which `*` stands for any text (`claude-*`), matches a name. Linear in the length of the name. */
 export function matchesAlias(alias: string, name: string): boolean {
   const [first = "", ...others] = alias.split("*");
+  if (others.length === 0) return name === alias;
   const last = others.pop() ?? "";
   if (!name.startsWith(first)) return false;
   let at = first.length;
