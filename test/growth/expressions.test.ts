@@ -19,6 +19,7 @@ import { cpuMs } from "../support/hang.ts";
 const bounded: Readonly<Record<string, string>> = {
   "src/serve/app/settings-of-config.ts (api.?key|": "names of members of the configuration",
   "src/judge/check/probe/run-check.ts \\/+$": "a URL of the command line",
+  "src/serve/cli/batch-action.ts \\/+$": "a URL of the command line",
   "src/serve/cli/admin-client.ts \\/+$": "a URL of the command line",
   "src/serve/cli/doctor-server.ts \\/+$": "a URL of the command line",
   "src/serve/cli/launch-action.ts \\/+$": "a URL of the command line",
