@@ -23,7 +23,9 @@ def stream() -> str:
         text += last.text or ""
     equal(text, GREETING)
     equal(last.candidates[0].finish_reason, types.FinishReason.STOP, "finish reason")
-    return f"{chunks} chunks, total_token_count {last.usage_metadata.total_token_count}"
+    # A program that counts no tokens has no usage.
+    usage = last.usage_metadata
+    return f"{chunks} chunks, total_token_count {usage.total_token_count if usage else None}"
 
 
 def tools() -> str:
