@@ -62,7 +62,7 @@ function call(
   given: Readonly<Record<string, unknown>> = {},
   { of = tool(), signal = never }: { readonly of?: HostedTool; readonly signal?: AbortSignal } = {},
 ): Promise<HostedResult> {
-  return executor.run({ tool: of, name, arguments: given, messages: [] }, signal);
+  return executor.run({ tool: of, name, arguments: given, messages: [], owner: "one" }, signal);
 }
 
 async function names(executor: OpenExecutor, of = tool()): Promise<readonly string[]> {
@@ -112,6 +112,14 @@ describe("a server that is a child process", () => {
     const of = tool({ allowed: { names: ["fail"] } });
     expect(await call(executor, "add", { a: 1, b: 1 }, { of })).toMatchObject({ code: "invalid-input" });
     expect(await call(executor, "identity")).toMatchObject({ code: "invalid-input" });
+  });
+
+  test("is not asked for a list that the client has; what is not its function does not run", async () => {
+    const executor = stdio("plain", { functions: ["add", "invented"] });
+    const of = tool({ listed: [{ name: "add" }, { name: "invented" }, { name: "long" }] });
+    expect(await names(executor, of)).toEqual(["add", "invented"]);
+    expect(await call(executor, "add", { a: 1, b: 2 }, { of })).toEqual(textOf("3"));
+    expect(await call(executor, "invented", {}, { of })).toMatchObject({ code: "invalid-input" });
   });
 
   test("returns images and files, and names what models are not shown", async () => {

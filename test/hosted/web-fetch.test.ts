@@ -54,7 +54,7 @@ function fetchPage(
     path: "tools[0]",
     declaration: {},
   } as const;
-  return executor.run({ tool, name: "web_fetch", arguments: { url }, messages }, signal);
+  return executor.run({ tool, name: "web_fetch", arguments: { url }, messages, owner: "one" }, signal);
 }
 
 const html =
@@ -75,6 +75,22 @@ test("a page is returned as text, with its title and its address after redirects
     content: { text: "# Hello\n\nWorld" },
     retrieved: expect.stringMatching(/^\d{4}-\d\d-\d\dT/) as string,
   });
+});
+
+// All pages were read for one owner, so that the fetches of one client held up those of all others.
+test("a page is read for the owner of the call", async () => {
+  listener = html("<p>Hello");
+  const owners: unknown[] = [];
+  await fetchPage(`${base}/`, {
+    background: {
+      close() {},
+      pageText(data, contentType, url, origin) {
+        owners.push(origin?.owner);
+        return pageText(data, contentType, url);
+      },
+    },
+  });
+  expect(owners).toEqual(["one"]);
 });
 
 test("a PDF is returned as it is, within a limit", async () => {

@@ -41,7 +41,7 @@ function search(
     path: "tools[0]",
     declaration: {},
   } as const;
-  return executor.run({ tool, name: "web_search", arguments: given, messages: [] }, signal);
+  return executor.run({ tool, name: "web_search", arguments: given, messages: [], owner: "one" }, signal);
 }
 
 const urls = (result: HostedResult): readonly string[] =>

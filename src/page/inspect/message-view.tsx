@@ -166,9 +166,14 @@ export function ReasoningView({ text, summary, state }: ReasoningProperties): VN
 export function CallView({
   call,
   result,
+  note,
+  children,
 }: {
   readonly call: ToolCall;
   readonly result?: ToolMessage | undefined;
+  /** In place of the call's id. */
+  readonly note?: string;
+  readonly children?: ComponentChildren;
 }): VNode {
   const { name, id, arguments: written, kind } = call;
   const value = useMemo(() => (kind === "custom" ? undefined : jsonOf(written)), [written, kind]);
@@ -178,7 +183,7 @@ export function CallView({
         <h5>
           calls <code>{name}</code>
         </h5>
-        <span class="note">{id}</span>
+        <span class="note">{note ?? id}</span>
         <CopyButton text={() => written} label="Copy arguments" />
       </header>
       {value === undefined ? (
@@ -187,6 +192,7 @@ export function CallView({
         <JsonTree label={`Arguments of ${name}`} value={value} isSmall />
       )}
       {result && <ResultView result={result} />}
+      {children}
     </section>
   );
 }

@@ -1,6 +1,7 @@
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { GeneratedChoice, Generation } from "../../wire/core/accumulate.ts";
+import type { GeneratedChoice, GeneratedHostedCall, Generation } from "../../wire/core/accumulate.ts";
+import { isFailed } from "../../wire/core/hosted-result.ts";
 import type { HostedTool } from "../../wire/core/hosted-tool.ts";
 import type { Message, Tool } from "../../wire/core/message.ts";
 import type { TurnStateCounts } from "../../wire/core/generation-observer.ts";
@@ -12,6 +13,7 @@ import { isShort } from "./json-tree.ts";
 import { CallView, FoldedText, MessageCard, Parts, ReasoningView, ResultView } from "./message-view.tsx";
 import {
   answerOf,
+  hostedTimes,
   inputText,
   inputTextsOf,
   jsonOfBody,
@@ -357,6 +359,7 @@ function AnswerView({ request }: { readonly request: InspectedRequest }): VNode 
 
 function Assembled({ answer, request }: { readonly answer: Generation; readonly request: InspectedRequest }): VNode {
   const { choices, usage, end } = answer;
+  const times = useMemo(() => hostedTimes(request), [request]);
   const failure = "failure" in end && request.outcome !== "open" ? end.failure : undefined;
   return (
     <>
@@ -367,7 +370,7 @@ function Assembled({ answer, request }: { readonly answer: Generation; readonly 
           note={`${choices.length > 1 ? `choice ${choice.choice} · ` : ""}${finishOf(choice, request)}`}
           copied={() => choice.text ?? ""}
         >
-          <Choice choice={choice} />
+          <Choice choice={choice} times={times} />
         </MessageCard>
       ))}
       {failure && <p class="banner wrong">{failure.message}</p>}
@@ -404,7 +407,14 @@ function finishOf({ finish }: GeneratedChoice, { outcome }: InspectedRequest): s
   return outcome === "open" ? "not finished yet" : "no finish reason: the answer broke off";
 }
 
-function Choice({ choice: { parts } }: { readonly choice: GeneratedChoice }): VNode {
+interface ChoiceProperties {
+  readonly choice: GeneratedChoice;
+  /** Of hosted calls, in milliseconds. */
+  readonly times: ReadonlyMap<string, number>;
+}
+
+function Choice({ choice: { parts }, times }: ChoiceProperties): VNode {
+  const called = new Set(parts.flatMap((part) => (part.type === "hosted-call" ? [part.id] : [])));
   if (parts.length === 0) return <p class="note">An empty answer.</p>;
   return (
     <>
@@ -423,10 +433,19 @@ function Choice({ choice: { parts } }: { readonly choice: GeneratedChoice }): VN
           case "tool-call":
             return <CallView key={at} call={part} />;
           case "hosted-call":
+            return <HostedCallView key={at} call={part} ms={times.get(part.id)} />;
           case "hosted-approval":
-            return <CallView key={at} call={{ id: part.id, name: part.name, arguments: part.arguments }} />;
+            return (
+              <CallView
+                key={at}
+                call={{ id: part.id, name: part.name, arguments: part.arguments }}
+                note="waits for the client's approval"
+              />
+            );
           case "hosted-result":
-            return <JsonTree key={at} label={`The result of ${part.name}`} value={part.result} isSmall />;
+            return called.has(part.id) ? null : (
+              <JsonTree key={at} label={`The result of ${part.name}`} value={part.result} isSmall />
+            );
           case "hosted-functions":
             return <JsonTree key={at} label={`The functions of ${part.tool}`} value={part.functions} isSmall />;
           case "item":
@@ -434,6 +453,34 @@ function Choice({ choice: { parts } }: { readonly choice: GeneratedChoice }): VN
         }
       })}
     </>
+  );
+}
+
+interface HostedCallProperties {
+  readonly call: GeneratedHostedCall;
+  readonly ms: number | undefined;
+}
+
+/** A call that ran on the server: what was asked, what came back, and how long it took. */
+function HostedCallView({ call, ms }: HostedCallProperties): VNode {
+  const { id, kind, tool, name, arguments: given } = call;
+  const result = call.result?.result;
+  const failed = result?.kind === "failure" ? result : undefined;
+  const outcome = result === undefined ? "has no result" : isFailed(result) ? "failed" : "succeeded";
+  const time = ms === undefined ? "" : ` after ${Math.round(ms).toLocaleString("en")} ms`;
+  return (
+    <CallView
+      call={{ id, name: kind === "mcp" ? `${tool}: ${name}` : name, arguments: given }}
+      note={`run here · ${outcome}${time}`}
+    >
+      {failed ? (
+        <p class="banner wrong">
+          <code>{failed.code}</code> {failed.message}
+        </p>
+      ) : (
+        result && <JsonTree label={`The result of ${name}`} value={result} isSmall />
+      )}
+    </CallView>
   );
 }
 

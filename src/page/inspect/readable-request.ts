@@ -120,6 +120,18 @@ export function answerOf({ events }: InspectedRequest): Generation | undefined {
   return answer.result();
 }
 
+/** How long each hosted call of an answer took, in milliseconds, by its id. */
+export function hostedTimes({ events }: InspectedRequest): ReadonlyMap<string, number> {
+  const begun = new Map<string, number>();
+  const times = new Map<string, number>();
+  for (const { ms, events: batch } of events.chunks)
+    for (const event of batch) {
+      if (event.type === "hosted-call-end") begun.set(event.id, ms);
+      if (event.type === "hosted-result") times.set(event.id, ms - (begun.get(event.id) ?? ms));
+    }
+  return times;
+}
+
 /** A place in a body that an error of an API names, such as `messages[1].content[0].type`; "": none. */
 export function refusedPlace(answer: unknown, body: unknown): string {
   const error = isObject(answer) ? answer["error"] : undefined;

@@ -66,3 +66,29 @@ test("choices are told apart, and a choice that comes first by a later number le
   answer.take({ type: "text-delta", choice: 0, text: "a" }, 2);
   expect(answer.choices.map(({ text }) => text.toString())).toEqual(["a", "b"]);
 });
+
+test("a hosted call is shown from when it runs, also before the first text", () => {
+  const answer = new Answer(0);
+  const chunk = (call: object): void =>
+    answer.take({ type: "extra", place: "chunk", dialect: "chat", value: { hosted_call: call } }, 20);
+  const of = { id: "c1", kind: "web_search", tool: "web_search", name: "web_search" };
+  chunk({ ...of, status: "running", arguments: '{"query":"rain"}' });
+  expect(answer.choices[0]?.hostedCalls).toMatchObject([{ name: "web_search", status: "running", ms: undefined }]);
+  answer.take(
+    {
+      type: "extra",
+      place: "chunk",
+      dialect: "chat",
+      value: { hosted_call: { ...of, status: "failed", output: "Error" } },
+    },
+    50,
+  );
+  expect(answer.choices[0]?.hostedCalls).toMatchObject([{ status: "failed", output: "Error", ms: 30 }]);
+  const cite = (url: string): void => {
+    const annotations = [{ type: "url_citation", url_citation: { url, title: "A" } }];
+    answer.take({ type: "extra", place: "delta", choice: 0, dialect: "chat", value: { annotations } }, 60);
+  };
+  cite("https://a.example/");
+  cite("javascript:alert(1)");
+  expect([...(answer.choices[0]?.sources.values() ?? [])]).toEqual([{ url: "https://a.example/", title: "A" }]);
+});

@@ -1,5 +1,6 @@
 import type { FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../wire/core/events.ts";
-import { isObject } from "../../wire/core/json.ts";
+import { isObject, scalarText } from "../../wire/core/json.ts";
+import type { JsonObject } from "../../wire/core/json.ts";
 import { Changing } from "../parts/changing.ts";
 import { TextLog } from "./text-log.ts";
 
@@ -12,12 +13,35 @@ export interface Call {
   ended: boolean;
 }
 
+/** A call that the server has run. */
+export interface HostedCall {
+  readonly id: string;
+  readonly name: string;
+  /** JSON text. */
+  readonly arguments: string;
+  status: "running" | "completed" | "failed";
+  /** What came back, as the model reads it. */
+  output: string;
+  /** How long it took, as the page measured it; undefined while it runs. */
+  ms: number | undefined;
+  readonly startedAt: number;
+}
+
+/** A page that the answer cites. */
+export interface Source {
+  readonly url: string;
+  readonly title: string;
+}
+
 /** One of the `n` choices of an answer. */
 export class Choice extends Changing {
   readonly text: TextLog = new TextLog();
   readonly reasoning: TextLog = new TextLog();
   readonly refusal: TextLog = new TextLog();
   readonly calls: Call[] = [];
+  readonly hostedCalls: HostedCall[] = [];
+  /** By their URLs. */
+  readonly sources = new Map<string, Source>();
   finish: FinishReason | undefined;
 
   /** Applies an event of this choice. Calls `changed` only if the structure of the choice changes: texts have their own listeners. */
@@ -51,6 +75,40 @@ export class Choice extends Changing {
         break;
       default:
     }
+  }
+
+  /** Reads the member `hosted_call` of a chunk (`include_hosted_calls`). `now`: of the page's clock. */
+  takeHosted(call: JsonObject, now: number): void {
+    const id = scalarText(call["id"]);
+    const { status } = call;
+    const known = this.hostedCalls.find((one) => one.id === id);
+    if (!known)
+      this.hostedCalls.push({
+        id,
+        name:
+          call["kind"] === "mcp"
+            ? `${scalarText(call["tool"])}: ${scalarText(call["name"])}`
+            : scalarText(call["name"]),
+        arguments: scalarText(call["arguments"]),
+        status: "running",
+        output: "",
+        ms: undefined,
+        startedAt: now,
+      });
+    else if (status === "completed" || status === "failed")
+      Object.assign(known, { status, output: scalarText(call["output"]), ms: now - known.startedAt });
+    this.changed();
+  }
+
+  /** Reads OpenAI's `annotations` of a delta: the pages that the text cites. */
+  takeAnnotations(annotations: readonly unknown[]): void {
+    for (const annotation of annotations) {
+      const { url, title } =
+        isObject(annotation) && isObject(annotation["url_citation"]) ? annotation["url_citation"] : {};
+      if (typeof url === "string" && /^https?:\/\//i.test(url))
+        this.sources.set(url, { url, title: scalarText(title) || url });
+    }
+    this.changed();
   }
 
   /** Adds a complete call. */
@@ -101,20 +159,33 @@ export class Answer extends Changing {
 
   take(event: GenerationEvent, now: number): void {
     if (event.type === "usage" && this.#isCounted) this.usage = event.usage;
-    if (event.type === "extra" && event.place === "chunk") this.#readTimings(event.value["timings"]);
+    if (event.type === "extra" && event.place === "chunk") {
+      this.#readTimings(event.value["timings"]);
+      const { hosted_call: call } = event.value;
+      if (isObject(call)) this.#choiceAt(0).takeHosted(call, now);
+    }
+    if (event.type === "extra" && event.place === "delta") {
+      const { annotations } = event.value;
+      if (Array.isArray(annotations)) this.#choiceAt(event.choice ?? 0).takeAnnotations(annotations);
+    }
     if (event.type === "end") this.#end(event.end);
     if (!("choice" in event) || event.choice === undefined) return;
-    while (this.choices.length <= event.choice) {
-      this.choices.push(new Choice());
-      this.changed();
-    }
-    this.choices[event.choice]?.take(event);
+    this.#choiceAt(event.choice).take(event);
     if (!event.type.endsWith("-delta") || !this.#isTimed) return;
     if (this.#firstAt === undefined) {
       this.#firstAt = now;
       this.changed();
     }
     this.#lastAt = now;
+  }
+
+  #choiceAt(index: number): Choice {
+    for (;;) {
+      const choice = this.choices[index];
+      if (choice) return choice;
+      this.choices.push(new Choice());
+      this.changed();
+    }
   }
 
   /** Continues after an interruption: with the whole stream again, or with what follows the text. */

@@ -7,7 +7,7 @@ import {
   type Settings,
   type SettingsValues,
 } from "./settings.ts";
-import { InvalidFile, integerAt, listOf, oneOf, parsedFile, recordOf, textAt } from "./readers.ts";
+import { flagAt, InvalidFile, integerAt, listOf, oneOf, parsedFile, recordOf, textAt } from "./readers.ts";
 import type { Reader } from "./readers.ts";
 import type { PlayTool } from "./tool.ts";
 
@@ -186,6 +186,7 @@ function storedForm({
   parameters,
   tools,
   toolChoice,
+  searchesWeb,
   format,
   schema,
   choices,
@@ -197,6 +198,7 @@ function storedForm({
     parameters: Object.fromEntries(entered.toSorted(([a], [b]) => (a < b ? -1 : 1))),
     tools: tools.map(({ name, description, parameters, canned }) => ({ name, description, parameters, canned })),
     toolChoice,
+    ...(searchesWeb && { searchesWeb }),
     format,
     schema,
     choices,
@@ -236,6 +238,7 @@ const presetMembers = {
     return { name, description, parameters, canned };
   }),
   toolChoice: textAt,
+  searchesWeb: flagAt,
   format: oneOf<PresetValues["format"]>(["text", "json", "schema"]),
   schema: textAt,
   choices: integerAt(1, 128),

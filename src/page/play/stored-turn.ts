@@ -1,6 +1,7 @@
 import type { TokenAlternative, TokenLogprob, Usage } from "../../wire/core/events.ts";
 import type { JsonObject } from "../../wire/core/json.ts";
 import { Answer, Choice } from "./answer.ts";
+import type { HostedCall, Source } from "./answer.ts";
 import { InvalidFile, listOf, numberAt, objectAt, oneOf, optional, recordOf, shape, textAt } from "./readers.ts";
 import type { Reader } from "./readers.ts";
 import type { TextChunk, TextLog } from "./text-log.ts";
@@ -31,8 +32,12 @@ interface StoredChoice {
   readonly reasoning?: StoredText;
   readonly refusal?: StoredText;
   readonly calls?: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
+  readonly hostedCalls?: readonly StoredHostedCall[];
+  readonly sources?: readonly Source[];
   readonly finish?: NonNullable<Choice["finish"]>;
 }
+
+type StoredHostedCall = Omit<HostedCall, "startedAt" | "ms"> & { readonly ms?: number };
 
 /** A list of chunks if the tokens' probabilities are known. */
 type StoredText = string | readonly TextChunk[];
@@ -47,13 +52,24 @@ export function storedTurn(turn: Turn): StoredTurn {
     ...placed,
     state,
     ...(chosen > 0 && { chosen }),
-    choices: answer.choices.map(({ text, reasoning, refusal, calls, finish }) => ({
+    choices: answer.choices.map(({ text, reasoning, refusal, calls, hostedCalls, sources, finish }) => ({
       text: storedText(text, complete),
       ...(!reasoning.empty && { reasoning: storedText(reasoning, complete) }),
       ...(!refusal.empty && { refusal: storedText(refusal, complete) }),
       ...(calls.length > 0 && {
         calls: calls.map(({ id, name, arguments: text }) => ({ id, name, arguments: text.toString() })),
       }),
+      ...(hostedCalls.length > 0 && {
+        hostedCalls: hostedCalls.map(({ id, name, arguments: text, status, output, ms }) => ({
+          id,
+          name,
+          arguments: text,
+          status,
+          output,
+          ...(ms !== undefined && { ms }),
+        })),
+      }),
+      ...(sources.size > 0 && { sources: [...sources.values()] }),
       ...(finish !== undefined && { finish }),
     })),
     ...(usage && { usage }),
@@ -178,6 +194,12 @@ const finishes = ["stop", "length", "tool-calls", "content-filter", "function-ca
 const storedTextAt: Reader<StoredText> = (value, place) =>
   typeof value === "string" ? value : listOf(shape<TextChunk>({ text: textAt, tokens: listOf(tokenAt) }))(value, place);
 
+const linkAt: Reader<string> = (value, place) => {
+  const url = textAt(value, place);
+  if (!/^https?:\/\//i.test(url)) throw new InvalidFile(place, "a URL that begins with https://", url);
+  return url;
+};
+
 const choiceAt = shape<StoredChoice>({
   text: storedTextAt,
   reasoning: optional(storedTextAt),
@@ -185,6 +207,19 @@ const choiceAt = shape<StoredChoice>({
   calls: optional(
     listOf(shape<{ id: string; name: string; arguments: string }>({ id: textAt, name: textAt, arguments: textAt })),
   ),
+  hostedCalls: optional(
+    listOf(
+      shape<StoredHostedCall>({
+        id: textAt,
+        name: textAt,
+        arguments: textAt,
+        status: oneOf<HostedCall["status"]>(["running", "completed", "failed"]),
+        output: textAt,
+        ms: optional(numberAt),
+      }),
+    ),
+  ),
+  sources: optional(listOf(shape<Source>({ url: linkAt, title: textAt }))),
   finish: optional(oneOf(finishes)),
 });
 
@@ -219,8 +254,11 @@ function answerAt(turn: JsonObject, place: string): Answer {
   return answer;
 }
 
-function choiceOf({ text, reasoning = "", refusal = "", calls = [], finish }: StoredChoice): Choice {
+function choiceOf(stored: StoredChoice): Choice {
+  const { text, reasoning = "", refusal = "", calls = [], hostedCalls = [], sources = [], finish } = stored;
   const choice = new Choice();
+  for (const call of hostedCalls) choice.hostedCalls.push({ ms: undefined, ...call, startedAt: 0 });
+  for (const source of sources) choice.sources.set(source.url, source);
   fill(choice.text, text);
   fill(choice.reasoning, reasoning);
   fill(choice.refusal, refusal);

@@ -6,7 +6,8 @@ import type { PlayTool } from "./tool.ts";
 
 /** The tools that a model may call, and what they give back. */
 export function ToolSettings({ settings }: { readonly settings: Settings }): VNode {
-  const { tools, toolChoice } = settings;
+  const { tools, toolChoice, searchesWeb } = settings;
+  const set = tools.length + (searchesWeb ? 1 : 0);
   const add = (): void => {
     const id = Math.max(0, ...tools.map((tool) => tool.id)) + 1;
     const tool: PlayTool = { id, name: "", description: "", parameters: "", canned: "" };
@@ -14,8 +15,16 @@ export function ToolSettings({ settings }: { readonly settings: Settings }): VNo
   };
   return (
     <details>
-      <summary>Tools{tools.length > 0 && <span class="count">{tools.length}</span>}</summary>
+      <summary>Tools{set > 0 && <span class="count">{set}</span>}</summary>
       <div class="stack">
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={searchesWeb}
+            onChange={({ currentTarget }) => settings.set({ searchesWeb: currentTarget.checked })}
+          />
+          Search the web, if this server does
+        </label>
         {tools.map((tool) => (
           <ToolFields key={tool.id} tool={tool} settings={settings} />
         ))}

@@ -1,4 +1,5 @@
-import type { LocalModelConfig, ModelConfig } from "../config/model-schema.ts";
+import { knownServer } from "../../wire/apis/adapt/known-servers.ts";
+import type { LocalModelConfig, ModelConfig, UpstreamModelConfig } from "../config/model-schema.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
 import { exact, lean } from "../../wire/apis/profile.ts";
 import type { OpenedEngine } from "./open-options.ts";
@@ -20,6 +21,7 @@ export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEn
     },
     aliases,
     passing: opened.passing,
+    ...(model.kind === "upstream" && { runsHostedTools: runsHostedTools(model) }),
     ...(model.kind !== "local" && model.loopGuard === "on" && { guardsLoops: true }),
     ...(fallbacks && { fallbacks: { models: fallbacks, reasons: fallbackOn } }),
     ...(wire && { profile: wire === "exact" ? exact : lean }),
@@ -32,6 +34,12 @@ export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEn
       passExtra: model.kind === "upstream" ? model.passExtra : undefined,
     },
   };
+}
+
+/** Whether an upstream runs hosted tools itself; undefined: not known. */
+function runsHostedTools({ url, requests }: UpstreamModelConfig): boolean | undefined {
+  const known = [url].flat().map((one) => knownServer(one, undefined)?.profile.hostedTools === true);
+  return requests?.hostedTools ?? (known.every(Boolean) || undefined);
 }
 
 /** Opens the engine of one configured model. What each kind of engine needs is loaded only here. */

@@ -171,6 +171,11 @@ export const requestsSchema = settings(
       .describe(
         "Requests without a mark get one for the whole prompt, cache_control (default true for servers with the Messages API)",
       ),
+    hostedTools: flag()
+      .optional()
+      .describe(
+        "It runs the tools that its API's vendor runs, such as web_search: they are sent to it (default true for vendors' own servers; for others, they are sent unless hostedTools of this server runs them)",
+      ),
     cacheReport: flag().optional().describe("It reports in usage how many tokens its prompt cache had"),
     drop: listShape(member, "a list of members, such as [logit_bias]")
       .optional()

@@ -28,7 +28,7 @@ export interface PreparedHostedTools {
 const defaultTimeoutMs = 30_000;
 const defaultMaxCalls = 20;
 const defaultMaxOutput = 100 * 1024;
-/** PDFs are passed on whole, and images of MCP servers, too. */
+/** PDFs are passed on whole, and images of MCP servers and programs, too. */
 const documentOutput = 4 * 1024 * 1024;
 const defaultMaxSize = 10 * 1024 * 1024;
 const maxResults = 15;
@@ -166,9 +166,15 @@ async function openMcpServer(config: McpServerConfig, setup: ExecutorSetup): Pro
   return openMcp({ ...setup, maxOutput, server, functions });
 }
 
-async function openTool(type: string, { program }: HostedProgramConfig, setup: ExecutorSetup): Promise<OpenExecutor> {
+async function openTool(
+  type: string,
+  { program, maxOutput }: HostedProgramConfig,
+  setup: ExecutorSetup,
+): Promise<OpenExecutor> {
   const { openProgram, openProgramTool } = await import("./program/program-executor.ts");
-  return openProgramTool(kindOf(type), await openProgram(program ?? ""), setup);
+  const kind = kindOf(type);
+  const own = kind === "image_generation" ? { ...setup, maxOutput: maxOutput ?? documentOutput } : setup;
+  return openProgramTool(kind, await openProgram(program ?? ""), own);
 }
 
 function kindOf(type: string): HostedToolKind {

@@ -53,7 +53,7 @@ export function openWebFetch(setup: WebFetchSetup): OpenExecutor {
 
 async function fetchPage(
   setup: WebFetchSetup,
-  { tool, arguments: given, messages }: HostedCall,
+  { tool, arguments: given, messages, owner }: HostedCall,
   signal: AbortSignal,
 ): Promise<HostedResult> {
   const { url } = given;
@@ -91,7 +91,7 @@ async function fetchPage(
       const base64 = Buffer.from(file.bytes).toString("base64");
       return { kind: "document", url: file.url, mediaType: "application/pdf", content: { base64 }, retrieved };
     }
-    const page = await setup.background.pageText(file.bytes, file.contentType, file.url, { owner: setup.name, signal });
+    const page = await setup.background.pageText(file.bytes, file.contentType, file.url, { owner, signal });
     const maxText = Math.min(setup.maxOutput, (maxContentTokens ?? Infinity) * charactersPerToken);
     return documentOf(page, file.url, new OutputBudget(maxText), retrieved);
   } catch (error) {

@@ -1,18 +1,12 @@
 import { request } from "undici";
-import type {
-  HostedCall,
-  HostedFunction,
-  HostedResult,
-  HostedTool,
-  SearchResult,
-} from "../../wire/core/hosted-tool.ts";
+import type { HostedCall, HostedFunction, HostedResult, SearchResult } from "../../wire/core/hosted-tool.ts";
 import { type DomainRules, isAllowed } from "./domains.ts";
 import { abandoned, type ExecutorSetup, failure, type OpenExecutor, OutputBudget, shown } from "./executor.ts";
 import { type SearchEngineName, searchEngines, type SearchQuery } from "./search-engines.ts";
 
 export interface WebSearchSetup extends ExecutorSetup, DomainRules {
   /** Asks for results; rejects with an Error whose message is for the log, or with `SearchRefusal`. */
-  readonly search: (query: SearchQuery, tool: HostedTool, signal: AbortSignal) => Promise<readonly SearchResult[]>;
+  readonly search: (query: SearchQuery, call: HostedCall, signal: AbortSignal) => Promise<readonly SearchResult[]>;
   /** The most results of a search. */
   readonly maxResults: number;
 }
@@ -67,11 +61,8 @@ export function openWebSearch(setup: WebSearchSetup): OpenExecutor {
   };
 }
 
-async function search(
-  setup: WebSearchSetup,
-  { tool, arguments: given }: HostedCall,
-  signal: AbortSignal,
-): Promise<HostedResult> {
+async function search(setup: WebSearchSetup, call: HostedCall, signal: AbortSignal): Promise<HostedResult> {
+  const { tool, arguments: given } = call;
   const { query } = given;
   if (typeof query !== "string" || query.trim() === "")
     return failure(
@@ -91,7 +82,7 @@ async function search(
       ...(userLocation && { userLocation }),
     };
     const asked = { query: query.trim(), maxResults, ...(blockedDomains && { blockedDomains }), ...near };
-    found = await setup.search(asked, tool, signal);
+    found = await setup.search(asked, call, signal);
   } catch (error) {
     if (signal.aborted) return abandoned;
     const reason = error instanceof Error ? error.message : String(error);

@@ -16,7 +16,7 @@ import { keyspacesOf, storeFailure, storeOwnerOf } from "./client-stores.ts";
 import { tokensToReserve } from "./keys/usage-lease.ts";
 import type { Mask } from "./mask.ts";
 import { hostedToolsOf } from "./keys/hosted-tools-of.ts";
-import { planHostedTools } from "./hosted/hosted-calls.ts";
+import { planHostedTools, runsHere } from "./hosted/hosted-calls.ts";
 import { withHostedTools } from "./hosted/hosted-loop.ts";
 import { modelsOf } from "./model-directory.ts";
 import type { ServedModel } from "./model-directory.ts";
@@ -41,6 +41,8 @@ interface ReadGeneration extends NamedRequest {
   readonly kept: StorableRequest | undefined;
   /** How long the stream continues without its client, in milliseconds; 0: not at all. */
   readonly resumeMs: number;
+  /** The upstream speaks the client's API, but the request is not forwarded: hosted tools of it run here. */
+  readonly runsHostedTools?: true;
 }
 
 /** The endpoint of an API that generates. */
@@ -51,13 +53,22 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
     findsModelFirst: port.findsModelFirst,
     read(body, options, reply, service) {
       const { state } = port;
-      if (state && state.isNeeded?.(body, options) !== false)
-        return readKept(state, body, options, reply, service).then((kept) =>
-          noteRead(port, kept, kept, reply, service),
-        );
-      const read = startInTurns(port.readRequest(body, reply.requestId, options));
-      if (read instanceof Promise) return read.then((late) => noteRead(port, late, undefined, reply, service));
-      return noteRead(port, read, undefined, reply, service);
+      const isKept = state !== undefined && state.isNeeded?.(body, options) !== false;
+      const readAs = (own: BodyOptions): ReadRequest | Promise<ReadRequest> =>
+        isKept
+          ? readKept(state, body, own, reply, service)
+          : startInTurns(port.readRequest(body, reply.requestId, own));
+      const noted = (read: ReadRequest): ReadGeneration =>
+        noteRead(port, read, isKept ? (read as StorableRequest) : undefined, reply, service);
+      const finish = (read: ReadRequest): ReadGeneration | Promise<ReadGeneration> => {
+        if (!options.forwards || !runsHere(read.request, options)) return noted(read);
+        // The upstream gets a conversation with calls and results, not the client's JSON.
+        const own = readAs({ ...options, forwards: false });
+        const isHosted = (late: ReadRequest): ReadGeneration => ({ ...noted(late), runsHostedTools: true });
+        return own instanceof Promise ? own.then(isHosted) : isHosted(own);
+      };
+      const read = readAs(options);
+      return read instanceof Promise ? read.then(finish) : finish(read);
     },
     check: ({ info }, { read: { request } }, others) => port.checkModel?.(request, info, others),
     cost: ({ read: { request, preparesOnly, generatesNothing } }, limits) => ({
@@ -129,7 +140,8 @@ async function answer(
   if (request !== read.request)
     service.log.info({ req: reply.requestId }, "the prompt was edited as the request asks for");
   const inBackground = kept?.detach !== undefined;
-  const plan = planRun({ api: port.name, read, request, model, client: reply.client, inBackground });
+  const { runsHostedTools = false } = asked;
+  const plan = planRun({ api: port.name, read, request, model, client: reply.client, inBackground, runsHostedTools });
   const context = contextOf(request, model, reply, service, running);
   const answering = { port, asked, model, plan, context, reply, service, running };
   if (reply.exchange.header("x-truewire-cache")?.trim().toLowerCase() === "explain") explainMisses(reply);
@@ -273,6 +285,7 @@ function begin(
   const hosted = plan.isForwarded
     ? undefined
     : planHostedTools(request, hostedToolsOf(reply.client, service.hostedTools));
+  if (hosted) inspection?.joinsAnswers();
   const start = hosted ? withHostedTools(source, { ...hosted, pauses: port.name === "messages" }) : source;
   return {
     start: plan.asksModel ? () => start(request, record.answer) : silent,

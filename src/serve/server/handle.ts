@@ -249,6 +249,7 @@ function readRequest(body: unknown, endpoint: ModelEndpoint, found: Found, servi
       turnSeal: turnSeal(service.stores.turnKey, reply.client?.owner ?? ""),
       standsFor: named?.from.settings.standsFor,
       runs: runsHosted(hostedToolsOf(reply.client, service.hostedTools)),
+      runsHostedTools: named?.from.runsHostedTools,
     },
     reply,
     service,

@@ -21,6 +21,8 @@ export interface ServedEngine {
   readonly settings: AnswerSettings;
   /** The APIs whose requests are forwarded to another server, which may support parameters that are refused here. Default: none. */
   readonly forwards?: readonly string[];
+  /** Whether the server to which requests are forwarded runs hosted tools (`ServerProfile.hostedTools`). */
+  readonly runsHostedTools?: boolean | undefined;
   readonly fallbacks?: Fallbacks;
   /** The paths of an upstream that are passed on. */
   readonly passing?: PathPassing | undefined;

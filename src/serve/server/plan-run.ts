@@ -31,18 +31,22 @@ export interface PlannedRequest {
   /** Absent if no key is required. */
   readonly client: Client | undefined;
   readonly inBackground: boolean;
+  /** Hosted tools of the request run here, although the model's server speaks the client's API. */
+  readonly runsHostedTools?: boolean;
 }
 
 /** Decides how a request is answered. Pure. */
-export function planRun({ api, read, request, model, client, inBackground }: PlannedRequest): RunPlan {
+export function planRun(planned: PlannedRequest): RunPlan {
+  const { api, read, request, model, client, inBackground, runsHostedTools = false } = planned;
   const { engine, forwards, guardsLoops } = model.from;
   const { preparesOnly, generatesNothing } = read;
+  const isForwarded = !runsHostedTools && forwards?.includes(api) === true;
   return {
     request: requestFor(model, inBackground ? { ...request, stream: true } : request, client),
     sender: inBackground ? "background" : request.stream ? "stream" : "whole",
     asksModel: generatesNothing !== true && prewarms(model, preparesOnly),
     preparesOnly,
-    isForwarded: forwards?.includes(api) === true,
+    isForwarded,
     // Of several choices, one cannot be ended alone.
     detectsLoops: guardsLoops === true && (request.n ?? 1) === 1,
     // A steered response is ended early: only a local model reports its usage then, and only a server of the same API gets the request as it is.

@@ -68,7 +68,11 @@ export interface NamedRequest {
   readonly name: string | undefined;
 }
 
-export type BodyOptions = Required<Omit<ReadOptions, "standsFor" | "runs">> & Pick<ReadOptions, "standsFor" | "runs">;
+export interface BodyOptions
+  extends Required<Omit<ReadOptions, "standsFor" | "runs">>, Pick<ReadOptions, "standsFor" | "runs"> {
+  /** Whether the server to which requests are forwarded runs hosted tools; undefined: not known. */
+  readonly runsHostedTools?: boolean | undefined;
+}
 
 /** One request and its answer: who asks, and the headers that every answer has. Sends one answer only. */
 export class Reply {

@@ -24,6 +24,8 @@ export interface RequestedAnswer {
   readonly includePromptLogprobs?: boolean;
   /** The progress of prompt processing. */
   readonly includeProgress?: boolean;
+  /** Chunks have the hosted calls of the answer, as `hosted_call`. */
+  readonly includeHostedCalls?: boolean;
   /** Every chunk has the current usage. */
   readonly includeRunningUsage?: boolean;
   /** Legacy completions: the offset of each prompt's answers, in characters, for `text_offset`; default 0. */

@@ -4,6 +4,8 @@ import type { GenerationEvent } from "../core/events.ts";
 import { hostedFailure } from "../core/hosted-result.ts";
 import type { HostedCallIdentity, HostedResult } from "../core/hosted-tool.ts";
 import type { Message } from "../core/message.ts";
+import { readChatRequest } from "./chat/request.ts";
+import { ChatStreamWriter } from "./chat/write-stream.ts";
 import { readMessageRequest } from "./messages/request.ts";
 import { writeMessageResponse } from "./messages/write.ts";
 import type { MessageContext } from "./messages/write.ts";
@@ -181,6 +183,23 @@ describe("Messages", () => {
     expect(use).toMatchObject(
       call.kind === "mcp" ? { type: "mcp_tool_use", name: "read", server_name: "docs" } : { type: "server_tool_use" },
     );
+  });
+
+  test("the functions of an MCP server are a block, unless their list failed", () => {
+    const list = { type: "hosted-functions", choice: 0, id: "l", tool: "docs" } as const;
+    const functions = [{ name: "read", description: "Reads", parameters: { type: "object" } }, { name: "write" }];
+    const events = answer({ ...list, functions });
+    const block = {
+      type: "mcp_tool_listing",
+      mcp_server_name: "docs",
+      tools: [
+        { name: "read", description: "Reads", input_schema: { type: "object" } },
+        { name: "write", description: null, input_schema: { type: "object", properties: {} } },
+      ],
+    };
+    expect(blocks(events)[0]).toEqual(block);
+    expect(frames(new MessageStreamWriter(context).write(events))[1]?.[1]).toMatchObject({ content_block: block });
+    expect(blocks(answer({ ...list, functions: hostedFailure("timeout") }))).toHaveLength(1);
   });
 
   test("parallel calls come before their results", () => {
@@ -391,10 +410,77 @@ describe("Responses", () => {
     const { request } = readResponsesRequest({ model: "m", input: [{ role: "user", content: "a" }, stored] }, "");
     const messages = request.prompt.kind === "chat" ? request.prompt.messages : [];
     expect(messages.slice(1)).toMatchObject([
-      { role: "assistant", content: [{ type: "tool-call", id, name: "web_search", arguments: '{"query":"rain"}' }] },
-      { role: "tool", toolCallId: id, name: "web_search" },
+      { role: "assistant", content: [{ type: "tool-call", name: "web_search", arguments: '{"query":"rain"}' }] },
+      { role: "tool", toolCallId: "c1", name: "web_search" },
     ]);
     expect(messages[2]?.content).toContain("It rains.");
+  });
+
+  // The call had the id of its item in the next turn, and OpenAI refused the reasoning before it, which is bound to the call.
+  test("a call has the id that its source gave it, and a call of an MCP server, too", () => {
+    const response = new ResponseObject(at, options(), "body");
+    const writer = new ResponseStreamWriter(response);
+    const mcp: HostedCallIdentity = { id: "call_7", kind: "mcp", tool: "docs", name: "read" };
+    const result: HostedResult = { kind: "contents", contents: [{ type: "text", text: "42" }], isError: false };
+    writer.write(answer(...called(search, "{}", found), ...called(mcp, "{}", result)));
+    const stored = writer.output.map((one) => {
+      const item = JSON.parse(JSON.stringify(one)) as { id: string };
+      return { ...item, encrypted_content: response.encrypted[item.id] };
+    });
+    const { prompt } = readResponsesRequest({ model: "m", input: stored.slice(0, 2) }, "").request;
+    expect(prompt.kind === "chat" && prompt.messages).toMatchObject([
+      { content: [{ type: "tool-call", id: "c1" }] },
+      { role: "tool", toolCallId: "c1" },
+      { content: [{ type: "tool-call", id: "call_7" }] },
+      { role: "tool", toolCallId: "call_7", content: "42" },
+    ]);
+  });
+
+  test("an image comes with its earlier states, and the next turn has what the model has read", () => {
+    const image: HostedCallIdentity = {
+      id: "i1",
+      kind: "image_generation",
+      tool: "image_generation",
+      name: "image_generation",
+    };
+    const result: HostedResult = {
+      kind: "image",
+      url: "data:image/webp;base64,BBBB",
+      revisedPrompt: "A cat",
+      partial: ["data:image/webp;base64,AAAA"],
+    };
+    const events = answer(...called(image, '{"prompt":"cat"}', result));
+    const written = stream(events);
+    expect(written.slice(2, 8).map(([name]) => name)).toEqual([
+      "response.output_item.added",
+      "response.image_generation_call.in_progress",
+      "response.image_generation_call.generating",
+      "response.image_generation_call.partial_image",
+      "response.image_generation_call.completed",
+      "response.output_item.done",
+    ]);
+    expect(written[2]?.[1]["item"]).toMatchObject({ status: "in_progress", result: null });
+    expect(written[5]?.[1]).toMatchObject({ partial_image_b64: "AAAA", partial_image_index: 0, output_format: "webp" });
+    const [item] = items(events);
+    expect(item).toEqual({
+      id: item?.["id"],
+      type: "image_generation_call",
+      status: "completed",
+      output_format: "webp",
+      result: "BBBB",
+      revised_prompt: "A cat",
+    });
+    const { prompt } = readResponsesRequest({ model: "m", input: [item] }, "").request;
+    expect(prompt.kind === "chat" && prompt.messages).toMatchObject([
+      { content: [{ type: "tool-call", name: "image_generation", arguments: '{"prompt":"A cat"}' }] },
+      { role: "tool", content: "The image was generated, and the user sees it. Its prompt was: A cat" },
+    ]);
+    const failed = stream(answer(...called(image, "{}", hostedFailure("unavailable"))));
+    expect(failed.slice(4, 6).map(([name]) => name)).toEqual([
+      "response.image_generation_call.generating",
+      "response.output_item.done",
+    ]);
+    expect(failed[5]?.[1]["item"]).toMatchObject({ status: "failed", result: null });
   });
 
   test("the list of a server that the conversation contains is not asked for again", () => {
@@ -437,4 +523,27 @@ describe("Responses", () => {
     expect(read([reply(true), call]).map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
     expect(() => read([{ ...reply(true), approval_request_id: "mcpr_2" }])).toThrow("No approval request found");
   });
+});
+
+test("chat reports hosted calls to clients that ask for it, in a stream", () => {
+  const stream = (more: object): Record<string, unknown>[] => {
+    const body = { model: "m", messages: [{ role: "user", content: "a" }], stream: true, ...more };
+    const { requested } = readChatRequest(body, "");
+    const at = { profile: lean, created: 0, model: "m", settings: {}, random: () => 0.5 };
+    const writer = new ChatStreamWriter({ ...at, id: "chatcmpl-1", requested });
+    return [...writer.write(answer(...called(search, '{"query":"rain"}', found))).matchAll(/^data: (\{.*)$/gm)].map(
+      ([, data = ""]) => JSON.parse(data) as Record<string, unknown>,
+    );
+  };
+  const of = { id: "c1", kind: "web_search", tool: "web_search", name: "web_search" };
+  expect(stream({ include_hosted_calls: true }).flatMap(({ hosted_call: call }) => call ?? [])).toEqual([
+    { ...of, status: "running", arguments: '{"query":"rain"}' },
+    {
+      ...of,
+      status: "completed",
+      results: [{ title: "A", url: "https://a.example/" }],
+      output: expect.stringContaining("It rains.") as string,
+    },
+  ]);
+  expect(JSON.stringify(stream({}))).not.toContain("hosted_call");
 });

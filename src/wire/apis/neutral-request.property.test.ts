@@ -109,6 +109,7 @@ const sampling: Members = {
   user: text,
   include_timings: fc.boolean(),
   timings_per_token: fc.boolean(),
+  include_hosted_calls: fc.boolean(),
 };
 
 /** Ways to bind the answer, of which a request may have one. */

@@ -20,8 +20,8 @@ export interface SealedReasoning {
   readonly state?: TurnState;
   /** The call that `state` belongs to. Absent: `state` belongs to the reasoning. */
   readonly callId?: string;
-  /** What the model has read of a hosted call, whose item does not show it. `id`: of the item. */
-  readonly result?: { readonly id: string; readonly text: string };
+  /** What the model has read of a hosted call, whose item does not show it. `id`: of the item; `callId`: of the call. */
+  readonly result?: { readonly id: string; readonly callId?: string; readonly text: string };
 }
 
 /** Seals values for one owner, and opens those that were sealed for it. */

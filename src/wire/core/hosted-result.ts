@@ -29,6 +29,10 @@ export function resultContent(result: HostedResult): Content {
       const texts = result.results.map(({ filename, text }, index) => `[${index + 1}] ${filename}\n${text}`);
       return texts.length === 0 ? "No files match." : texts.join("\n\n");
     }
+    case "image": {
+      const { revisedPrompt: prompt } = result;
+      return `The image was generated, and the user sees it.${prompt === undefined ? "" : ` Its prompt was: ${prompt}`}`;
+    }
     case "failure":
       return `Error: ${result.message}`;
   }

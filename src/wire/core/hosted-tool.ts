@@ -101,7 +101,9 @@ export interface HostedServer {
   readonly allowed?: FunctionFilter;
   /** The names of those that are not allowed. */
   readonly excluded?: readonly string[];
-  /** The conversation contains the list of its functions already. */
+  /** Its functions as the client has them from an earlier answer. Present: the server is not asked for them. */
+  readonly listed?: readonly HostedFunction[];
+  /** The answer does not list the functions: the conversation contains the list, or the client does not know such lists. */
   readonly isListed?: boolean;
   /** The functions that need the client's approval. `true`: all. Absent: none. */
   readonly approval?: true | { readonly always?: FunctionFilter; readonly never?: FunctionFilter };
@@ -144,6 +146,8 @@ export interface HostedCall {
   readonly arguments: Readonly<Record<string, unknown>>;
   /** The conversation before the call. */
   readonly messages: readonly Message[];
+  /** Whose call it is: the owner of the client's key, or the request. Where calls wait, owners take turns. */
+  readonly owner: string;
 }
 
 export type HostedResult =
@@ -152,6 +156,7 @@ export type HostedResult =
   | HostedContents
   | HostedCodeOutput
   | HostedFileResults
+  | HostedImage
   | HostedFailure;
 
 /** What a web search has found. */
@@ -216,6 +221,16 @@ export interface HostedFileResults {
   }[];
 }
 
+/** An image that was generated, as a data URL. */
+export interface HostedImage {
+  readonly kind: "image";
+  readonly url: string;
+  /** The prompt that was used in place of the model's. */
+  readonly revisedPrompt?: string;
+  /** Earlier states of the image, as data URLs. */
+  readonly partial?: readonly string[];
+}
+
 /** A call, or a list of functions, that failed. Each API puts the code into its own words. */
 export interface HostedFailure {
   readonly kind: "failure";
@@ -257,8 +272,7 @@ export type HostedFailureCode =
 
 /** A warning for a request with a tool that the server does not run. */
 export function notRun({ kind, type, path }: HostedTool): string {
-  const isOffered = kind !== "other" && kind !== "image_generation";
-  return `${path}: nothing here runs ${type}; ${isOffered ? "its calls fail as unavailable" : "it is left out"}`;
+  return `${path}: nothing here runs ${type}; ${kind === "other" ? "it is left out" : "its calls fail as unavailable"}`;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { ProtocolError, SdkError, SdkHttpError, type Tool } from "@modelcontextprotocol/client";
+import { ProtocolError, SdkError, SdkHttpError } from "@modelcontextprotocol/client";
 import type {
   HostedCall,
   HostedFailure,
@@ -47,10 +47,11 @@ class McpExecutor {
   }
 
   async functions(tool: HostedTool, signal: AbortSignal): Promise<readonly HostedFunction[] | HostedFailure> {
+    const { server } = tool.options;
+    if (server?.listed) return this.#allowed(server.listed, server);
     try {
-      const { server } = tool.options;
       const listed = await this.#inSession(server, signal, (session) => session.tools(this.#setup.timeoutMs));
-      return this.#allowed(listed, server).map(functionOf);
+      return this.#allowed(listed.map(functionOf), server);
     } catch (error) {
       return this.#failureOf(error, signal);
     }
@@ -62,8 +63,8 @@ class McpExecutor {
       const { server } = tool.options;
       return await this.#inSession(server, signal, async (session) => {
         const listed = await session.tools(timeoutMs);
-        const called = this.#allowed(listed, server).find((each) => each.name === name);
-        if (!called)
+        const called = listed.find((each) => each.name === name);
+        if (!called || this.#allowed([functionOf(called)], server).length === 0)
           return failure("invalid-input", `The MCP server has no function ${shown(name)} that may be called.`);
         const result = await session.call(called, given, timeoutMs, signal);
         this.#sessions.succeeded?.();
@@ -78,11 +79,11 @@ class McpExecutor {
     return this.#sessions.close();
   }
 
-  #allowed(listed: readonly Tool[], server: HostedServer | undefined): readonly Tool[] {
+  /** Those that the configuration and the client allow. */
+  #allowed(listed: readonly HostedFunction[], server: HostedServer | undefined): readonly HostedFunction[] {
     const { functions } = this.#setup;
     return listed.filter(
-      (tool) =>
-        (functions === undefined || functions.includes(tool.name)) && isAllowedFunction(functionOf(tool), server ?? {}),
+      (one) => (functions === undefined || functions.includes(one.name)) && isAllowedFunction(one, server ?? {}),
     );
   }
 

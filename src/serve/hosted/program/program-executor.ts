@@ -10,7 +10,8 @@ import { ToolThreads } from "./tool-threads.ts";
 export interface OpenProgram {
   readonly description?: unknown;
   readonly parameters?: unknown;
-  run(input: Omit<HostedProgramInput, "signal">, signal: AbortSignal): Promise<unknown>;
+  /** `owner`: where calls wait, owners take turns. */
+  run(input: Omit<HostedProgramInput, "signal">, owner: string, signal: AbortSignal): Promise<unknown>;
   close(): Promise<void>;
 }
 
@@ -18,12 +19,13 @@ export interface OpenProgram {
 export async function openProgram(program: string | HostedProgram): Promise<OpenProgram> {
   if (typeof program === "function")
     return {
-      run: (input, signal) => unlessAborted(async () => program({ ...input, signal }), signal),
+      run: (input, _owner, signal) => unlessAborted(async () => program({ ...input, signal }), signal),
       close: async () => {},
     };
   const threads = new ToolThreads(resolve(program));
   const { description, parameters } = await threads.load();
-  return { description, parameters, run: (input, signal) => threads.run(input, signal), close: () => threads.close() };
+  const run: OpenProgram["run"] = (input, owner, signal) => threads.run(input, owner, signal);
+  return { description, parameters, run, close: () => threads.close() };
 }
 
 export function openProgramTool(
@@ -37,9 +39,9 @@ export function openProgramTool(
     timeoutMs,
     maxCalls,
     functions: async ({ type }) => [functionOfProgram(kind, type, program)],
-    async run({ tool, arguments: given }: HostedCall, signal: AbortSignal): Promise<HostedResult> {
+    async run({ tool, arguments: given, owner }: HostedCall, signal: AbortSignal): Promise<HostedResult> {
       try {
-        return resultOf(kind, await program.run(inputOf(tool, given), signal), maxOutput);
+        return resultOf(kind, await program.run(inputOf(tool, given), owner, signal), maxOutput);
       } catch (error) {
         if (signal.aborted) return abandoned;
         const reason = error instanceof Error ? error.message : String(error);
@@ -53,8 +55,8 @@ export function openProgramTool(
 
 /** A user's function as a search engine. */
 export function programSearch(program: OpenProgram): WebSearchSetup["search"] {
-  return async ({ query, maxResults }, tool, signal) =>
-    searchResults(await program.run(inputOf(tool, { query, maxResults }), signal));
+  return async ({ query, maxResults }, { tool, owner }, signal) =>
+    searchResults(await program.run(inputOf(tool, { query, maxResults }), owner, signal));
 }
 
 function inputOf(

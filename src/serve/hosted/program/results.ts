@@ -21,6 +21,14 @@ const known: Readonly<Partial<Record<HostedToolKind, Pick<HostedFunction, "descr
       required: ["query"],
     },
   },
+  image_generation: {
+    description: "Generates an image, which the user sees.",
+    parameters: {
+      type: "object",
+      properties: { prompt: { type: "string", description: "What the image shows, in detail" } },
+      required: ["prompt"],
+    },
+  },
 };
 
 /** The function of a tool, from what its module exports. */
@@ -58,6 +66,8 @@ export function resultOf(kind: HostedToolKind, value: unknown, maxOutput: number
       return codeOutput(value, budget);
     case "file_search":
       return fileResults(value, budget);
+    case "image_generation":
+      return imageOf(value, budget);
     default: {
       const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
       return { kind: "contents", contents: [{ type: "text", text: budget.text(text) }], isError: false };
@@ -104,6 +114,27 @@ function fileResults(value: unknown, budget: OutputBudget): HostedResult {
         ],
   );
   return { kind: "files", results };
+}
+
+const dataUrl = /^data:image\/[\w.+-]{1,50};base64,/;
+
+function imageOf(value: unknown, budget: OutputBudget): HostedResult {
+  const { image, revisedPrompt, partialImages } = isObject(value)
+    ? value
+    : { image: value, revisedPrompt: undefined, partialImages: undefined };
+  if (typeof image !== "string" || !dataUrl.test(image))
+    return wrong("image_generation", image, "a data URL such as data:image/png;base64,…, or { image, revisedPrompt }");
+  if (!budget.takes(image.length))
+    return failure("too-large", `The image has ${image.length} characters, which is more than a result may have.`);
+  const partial = listOf(partialImages).filter(
+    (one): one is string => typeof one === "string" && dataUrl.test(one) && budget.takes(one.length),
+  );
+  return {
+    kind: "image",
+    url: image,
+    ...(typeof revisedPrompt === "string" && { revisedPrompt: budget.text(revisedPrompt) }),
+    ...(partial.length > 0 && { partial }),
+  };
 }
 
 function wrong(tool: string, value: unknown, expected: string): HostedResult {

@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import { FairQueue } from "../../../engines/lifecycle/fair-queue.ts";
 import type { HostedProgramInput } from "../../../wire/core/hosted-program.ts";
 
 export type ToToolWorker =
@@ -29,7 +30,7 @@ export class ToolThreads {
   readonly #idle: Thread[] = [];
   readonly #all = new Set<Thread>();
   #running = 0;
-  #waiting: (() => void)[] = [];
+  readonly #waiting = new FairQueue<() => void>();
 
   constructor(path: string) {
     this.#path = path;
@@ -42,17 +43,23 @@ export class ToolThreads {
     return ready;
   }
 
-  /** Runs a call. Rejects with the program's message, and with the signal's reason when it aborts. */
-  async run(input: Omit<HostedProgramInput, "signal">, signal: AbortSignal): Promise<unknown> {
-    while (this.#running >= maxThreads) await this.#turn(signal);
-    signal.throwIfAborted();
-    this.#running++;
+  /**
+   * Runs a call. Rejects with the program's message, and with the signal's reason when it aborts. `owner`: where calls wait, owners take
+   * turns.
+   */
+  async run(input: Omit<HostedProgramInput, "signal">, owner: string, signal: AbortSignal): Promise<unknown> {
+    if (this.#running >= maxThreads) await this.#turn(owner, signal);
+    else this.#running++;
     try {
+      signal.throwIfAborted();
       const thread = this.#idle.pop() ?? (await this.#start()).thread;
+      if (signal.aborted) this.#idle.push(thread);
+      signal.throwIfAborted();
       return await this.#runIn(thread, input, signal);
     } finally {
-      this.#running--;
-      this.#waiting.shift()?.();
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#running--;
     }
   }
 
@@ -60,18 +67,19 @@ export class ToolThreads {
     await Promise.all([...this.#all].map(({ worker }) => worker.terminate()));
   }
 
-  #turn(signal: AbortSignal): Promise<void> {
+  /** Resolves when a call that has ended gives its place to this one. */
+  #turn(owner: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const go = (): void => {
         signal.removeEventListener("abort", leave);
         resolve();
       };
       const leave = (): void => {
-        this.#waiting = this.#waiting.filter((each) => each !== go);
+        this.#waiting.drop(go);
         reject(signal.reason as Error);
       };
       if (signal.aborted) return leave();
-      this.#waiting.push(go);
+      this.#waiting.push(go, owner);
       signal.addEventListener("abort", leave, { once: true });
     });
   }

@@ -1,4 +1,4 @@
-import { FailureError } from "../../../wire/core/failure.ts";
+import { FailureError, invalidRequest } from "../../../wire/core/failure.ts";
 import { hostedFailure } from "../../../wire/core/hosted-result.ts";
 import { modelName } from "../../../wire/core/hosted-tool.ts";
 import type {
@@ -67,6 +67,7 @@ const usualFunctions: Readonly<Partial<Record<HostedToolKind, HostedFunction>>> 
   web_fetch: usualFunction("web_fetch", "Fetches the document at a URL.", "url"),
   code_interpreter: usualFunction("code_interpreter", "Runs Python code.", "code"),
   file_search: usualFunction("file_search", "Searches the files of the user.", "query"),
+  image_generation: usualFunction("image_generation", "Generates an image.", "prompt"),
 };
 
 function usualFunction(name: string, description: string, parameter: string): HostedFunction {
@@ -149,15 +150,16 @@ export class HostedCalls {
   readonly #limits: HostedLimits;
   readonly #signal: AbortSignal;
   readonly #maxToolCalls: number;
+  readonly #owner: string;
   readonly #began = performance.now();
   #calls = 0;
   readonly #usesOf = new Map<HostedTool, number>();
 
-  /** `maxToolCalls`: the client's limit. */
-  constructor(limits: HostedLimits, signal: AbortSignal, maxToolCalls = Infinity) {
+  constructor(limits: HostedLimits, signal: AbortSignal, request: GenerationRequest) {
     this.#limits = limits;
     this.#signal = signal;
-    this.#maxToolCalls = maxToolCalls;
+    this.#maxToolCalls = request.limits.maxToolCalls ?? Infinity;
+    this.#owner = request.owner ?? request.id;
   }
 
   /** The time is over. */
@@ -181,7 +183,7 @@ export class HostedCalls {
     const input = call.arguments.trim() === "" ? {} : objectIn(call.arguments);
     if (!input) return hostedFailure("invalid-input", "The arguments are not the JSON of an object.");
     return within(executor.timeoutMs, this.#signal, (signal) =>
-      executor.run({ tool, name: one.name, arguments: input, messages }, signal),
+      executor.run({ tool, name: one.name, arguments: input, messages, owner: this.#owner }, signal),
     );
   }
 }
@@ -216,6 +218,41 @@ async function within<T>(
         end(hostedFailure("unavailable", message));
       });
   });
+}
+
+/** How a server of the client's API is asked. */
+interface Forwarding {
+  /** `runsHosted`. */
+  readonly runs?: ((tool: HostedTool) => boolean) | undefined;
+  /** Whether that server runs hosted tools; undefined: not known. */
+  readonly runsHostedTools?: boolean | undefined;
+}
+
+/**
+ * Whether hosted tools of a request run here, although the model's server speaks the client's API and would be sent them. A server that is
+ * known to run hosted tools gets them, but for the MCP servers of this configuration (`mcp:NAME`), which it does not know. One that runs
+ * none gets none. Any other gets those of requests for which nothing is configured here. Throws `FailureError` for a request with tools of
+ * both: an answer comes from one place.
+ */
+export function runsHere({ hostedTools = [] }: GenerationRequest, { runs, runsHostedTools }: Forwarding): boolean {
+  if (hostedTools.length === 0 || runsHostedTools === false) return hostedTools.length > 0;
+  const runsTool = (tool: HostedTool): boolean => {
+    try {
+      return runs?.(tool) === true;
+    } catch {
+      // An MCP server that is not configured here.
+      return false;
+    }
+  };
+  if (runsHostedTools !== true) return hostedTools.some(runsTool);
+  const own = hostedTools.find((tool) => tool.options.server?.url?.startsWith("mcp:") === true && runsTool(tool));
+  const other = own && hostedTools.find((tool) => !runsTool(tool));
+  if (other)
+    throw invalidRequest(
+      `This server runs ${own.options.server?.url}, and the model's server runs ${other.type}: a request can have tools of one of them only. Send two requests, or configure ${other.type} in hostedTools.`,
+      other.path,
+    );
+  return own !== undefined;
 }
 
 /** Returns whether a hosted tool is run; throws `FailureError` for one that the configuration does not allow. */

@@ -9,7 +9,8 @@ import type {
   HostedToolKind,
 } from "../../../wire/core/hosted-tool.ts";
 import type { GenerationRequest } from "../../../wire/core/request.ts";
-import { planHostedTools } from "./hosted-calls.ts";
+import { planHostedTools, runsHere } from "./hosted-calls.ts";
+import type { HostedLimits } from "./hosted-calls.ts";
 import { withHostedTools } from "./hosted-loop.ts";
 
 /** What the model says in each round, as events of its answer. */
@@ -71,6 +72,7 @@ async function run(
   asked: GenerationRequest = request(),
   own: HostedToolExecutor = executor(),
   pauses = false,
+  limits: Partial<HostedLimits> = {},
 ) {
   const requests: GenerationRequest[] = [];
   async function* source(round: GenerationRequest) {
@@ -87,7 +89,12 @@ async function run(
   const plan = planHostedTools(asked, { find: ({ kind }) => (kind === own.kind ? own : undefined) });
   const events: GenerationEvent[] = [];
   if (!plan) throw new Error("nothing is planned");
-  for await (const batch of withHostedTools(source, { ...plan, pauses })(asked)) events.push(...batch);
+  for await (const batch of withHostedTools(source, {
+    ...plan,
+    limits: { ...plan.limits, ...limits },
+    pauses,
+  })(asked))
+    events.push(...batch);
   return { events, requests, types: events.map(({ type }) => type), generation: accumulate(events) };
 }
 
@@ -259,6 +266,33 @@ describe("limits", () => {
     expect(generation.choices[0]?.finish).toEqual({ reason: "length" });
   });
 
+  test("the calls of an answer are limited, also those of one round", async () => {
+    const round = Array.from({ length: 5 }, (_, index) => call(`c${index}`, "web_search", "{}", index)).flat();
+    const { events } = await run([round, says("So.")], request(), executor(), false, { maxCalls: 3 });
+    expect(outcomes(events)).toEqual(["search", "search", "search", "max-uses-exceeded", "max-uses-exceeded"]);
+  });
+
+  test("after the time of an answer no call runs: it is paused, or ends", async () => {
+    const late = { maxMs: -1 };
+    const paused = await run(many, request(), executor(), true, late);
+    expect(outcomes(paused.events)).toEqual(["max-uses-exceeded"]);
+    expect(paused.generation.choices[0]?.finish).toEqual({ reason: "stop", paused: true });
+    const { events, requests } = await run(many, request(), executor(), false, late);
+    expect(new Set(outcomes(events))).toEqual(new Set(["max-uses-exceeded"]));
+    expect(requests.length).toBeLessThanOrEqual(12);
+  });
+
+  test("a call has the owner of the client's key, or else its request", async () => {
+    const owners: string[] = [];
+    const own = executor(async ({ owner }) => {
+      owners.push(owner);
+      return found;
+    });
+    await run([call("a"), says("So.")], request(), own);
+    await run([call("a"), says("So.")], request({ owner: "alice" }), own);
+    expect(owners).toEqual(["r", "alice"]);
+  });
+
   test("an executor that hangs ends in its time, and the answer goes on with an error", async () => {
     const own = executor(() => new Promise(() => {}), { timeoutMs: 1 });
     const { events, generation } = await run([call("a"), says("It is not known.")], request(), own);
@@ -281,7 +315,9 @@ describe("limits", () => {
       begin?.(signal);
       return new Promise(() => {});
     });
+    let asked = 0;
     async function* source() {
+      asked++;
       yield [{ type: "start", choice: 0 } as const, ...call("a")];
       yield [
         { type: "finish", choice: 0, reason: "tool-calls" } as const,
@@ -297,6 +333,8 @@ describe("limits", () => {
     await answer.return?.();
     expect(await pending).toEqual({ done: true, value: undefined });
     expect(signal.aborted).toBe(true);
+    await new Promise(setImmediate);
+    expect(asked).toBe(1);
   });
 });
 
@@ -417,5 +455,34 @@ describe("MCP", () => {
     const failing = executor(undefined, { kind: "mcp", functions: () => new Promise(() => {}), timeoutMs: 1 });
     const { events } = await run([says("I cannot.")], request({ hostedTools: [mcp] }), failing);
     expect(events[1]).toMatchObject({ type: "hosted-functions", functions: { kind: "failure", code: "timeout" } });
+  });
+});
+
+describe("what runs here of a request to a server of the client's API", () => {
+  const search = tool();
+  const code = tool("code_interpreter");
+  const mcp = (url: string): HostedTool => tool("mcp", { name: "docs", options: { server: { label: "docs", url } } });
+  const runs = ({ kind, options }: HostedTool): boolean => {
+    if (kind === "mcp" && options.server?.url !== "mcp:docs") throw new Error("not configured");
+    return kind !== "code_interpreter";
+  };
+  const decides = (hostedTools: HostedTool[], runsHostedTools?: boolean): boolean =>
+    runsHere(request({ hostedTools }), { runs, runsHostedTools });
+
+  test("of an unknown server, any tool that is configured here decides for all", () => {
+    expect([decides([]), decides([search]), decides([code]), decides([code, search])]).toEqual([
+      false,
+      true,
+      false,
+      true,
+    ]);
+    expect(decides([mcp("https://mcp.example/")])).toBe(false);
+  });
+
+  test("a server that runs none gets none, one that runs them gets all but the MCP servers of this configuration", () => {
+    expect([decides([], false), decides([code], false)]).toEqual([false, true]);
+    expect([decides([search], true), decides([mcp("https://mcp.example/")], true)]).toEqual([false, false]);
+    expect([decides([mcp("mcp:docs")], true), decides([mcp("mcp:docs"), search], true)]).toEqual([true, true]);
+    expect(() => decides([mcp("mcp:docs"), code], true)).toThrow("the model's server runs code_interpreter");
   });
 });

@@ -65,8 +65,7 @@ class HostedAnswer {
     this.#prompt = request.prompt;
     this.#messages = [...request.prompt.messages];
     this.#signal = signal;
-    const { maxToolCalls } = request.limits;
-    this.#calls = new HostedCalls(plan.limits, signal, maxToolCalls);
+    this.#calls = new HostedCalls(plan.limits, signal, request);
   }
 
   async *run(observer: GenerationObserver | undefined): AsyncGenerator<Batch> {
@@ -82,7 +81,8 @@ class HostedAnswer {
       yield* this.#runCalls(pending, false);
     }
     const { maxRounds } = this.#plan.limits;
-    for (let round = 0; ; round++) {
+    // What is cancelled while its calls run asks the model no more.
+    for (let round = 0; !this.#signal.aborted; round++) {
       const request = this.#roundRequest(functions, round === 0 && pending.length === 0);
       const counts = { clientCalls: this.#clientCalls, callsLeft: this.#calls.left };
       const reading = new Round(functions, this.#ids, counts, this.#citations, this.#isStarted);

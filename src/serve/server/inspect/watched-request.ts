@@ -64,6 +64,7 @@ export class WatchedRequest extends ListedRequest implements Inspection {
   readonly #attempts: WatchedAttempt[] = [];
   /** The attempt whose answer has the events. */
   #answering: WatchedAttempt | undefined;
+  #joinsAnswers = false;
   #responseHeaders: AnswerHeaders = {};
   readonly #response: TextTape;
   #cause: KeptText | undefined;
@@ -156,8 +157,13 @@ export class WatchedRequest extends ListedRequest implements Inspection {
     }
     const attempt = new WatchedAttempt(request, { limit: limit / 2 ** count, mask, receivedAt, grow });
     this.#attempts.push(attempt);
-    this.#answering = attempt;
+    if (!this.#joinsAnswers) this.#answering = attempt;
     return attempt;
+  }
+
+  /** The events are those of several answers, with what this server adds: they are kept, and no answer is read again in their place. */
+  joinsAnswers(): void {
+    this.#joinsAnswers = true;
   }
 
   /** The next events do not come from an attempt that was recorded before. */

@@ -26,6 +26,8 @@ const openAi: ServerProfile = {
   reasoningHistory: false,
   states: [],
   truncates: false,
+  // https://platform.openai.com/docs/guides/tools; Azure: https://learn.microsoft.com/azure/ai-foundry/openai/how-to/responses.
+  hostedTools: true,
   cacheReport: true,
 };
 
@@ -45,11 +47,12 @@ const knownServers: readonly KnownServer[] = [
   // https://openrouter.ai/docs/api-reference/parameters: `reasoning_effort`, passed on only to models that reason.
   // https://openrouter.ai/docs/guides/best-practices/reasoning-tokens, "Preserving reasoning": `reasoning`, `reasoning_details`.
   // https://openrouter.ai/docs/guides/best-practices/prompt-caching: marks, which are converted for other vendors' models; one for the whole
-  // request, for Anthropic's.
+  // request, for Anthropic's. https://openrouter.ai/docs/api_reference/responses/web-search: server tools.
   {
     name: "OpenRouter",
     hosts: ["openrouter.ai"],
     profile: {
+      hostedTools: true,
       contentParts: true,
       reasoningEffort: true,
       reasoningMember: "reasoning",
@@ -67,11 +70,12 @@ const knownServers: readonly KnownServer[] = [
   },
   // https://console.groq.com/docs/openai, "Currently Unsupported OpenAI Features": `logprobs`, `logit_bias`, `top_logprobs`,
   // `messages[].name`, and `n` above 1 are refused. Members of other APIs are refused, too: tashfeenahmed/freellmapi#1070
-  // (`reasoning_content`), fanenr/chatbot#21 (`store`).
+  // (`reasoning_content`), fanenr/chatbot#21 (`store`). https://console.groq.com/docs/tool-use/built-in-tools.
   {
     name: "Groq",
     hosts: ["api.groq.com"],
     profile: {
+      hostedTools: true,
       logprobs: false,
       severalChoices: false,
       reasoningMember: "reasoning",
@@ -216,13 +220,17 @@ const knownServers: readonly KnownServer[] = [
     hosts: ["api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"],
     profile: { reasoningDemand: "calls", truncates: false },
   },
+  // https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool; https://docs.x.ai/docs/guides/tools/overview.
+  {
+    name: "a vendor's own API with hosted tools",
+    hosts: ["api.anthropic.com", "api.x.ai"],
+    profile: { truncates: false, hostedTools: true },
+  },
   // APIs that vendors host for their own models, at the hosts that their documentation names. They refuse a prompt that is too long, and
   // count tokens in ways of their own (https://platform.claude.com/docs/en/build-with-claude/context-windows).
   {
     name: "a vendor's own API",
     hosts: [
-      "api.anthropic.com",
-      "api.x.ai",
       "api.cohere.com",
       "api.cohere.ai",
       "api.z.ai",

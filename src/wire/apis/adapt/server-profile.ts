@@ -146,6 +146,11 @@ export interface ServerProfile {
    * A list: only for models of these families. Default false, and true for servers with the Messages API.
    */
   readonly automaticCache?: boolean | readonly string[];
+  /**
+   * The server runs the tools that its API's vendor runs (`web_search`), so that they are sent to it. `false`: it runs none. Absent: not
+   * known; they are sent to it unless something here runs them.
+   */
+  readonly hostedTools?: boolean;
   /** The server reports in `usage` how many tokens of the prompt its cache had; default: unknown. */
   readonly cacheReport?: boolean;
 

@@ -26,6 +26,7 @@ import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { isMember, progressText, promptMembers } from "../prompt-report.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
 import { chatAnnotation } from "./annotations.ts";
+import { HostedCallReports } from "./hosted-call-reports.ts";
 import {
   type ChatChoiceForm,
   type ChatForm,
@@ -94,9 +95,11 @@ export class ChatStreamWriter implements StreamWriter {
   /** Extra events after the usage, whose chunks follow the usage. */
   readonly #afterUsage: ExtraEvent[] = [];
   #ended = false;
+  readonly #hosted: HostedCallReports | undefined;
 
   constructor(context: ChoicesContext) {
     this.#context = context;
+    if (context.requested.includeHostedCalls === true) this.#hosted = new HostedCallReports();
     const form = (this.#form = chatForms[context.profile.name]);
     this.#reasoningFields = reasoningFields(form, context);
     this.#details = shownDetails(form, context);
@@ -167,15 +170,25 @@ export class ChatStreamWriter implements StreamWriter {
         return this.#annotation(state, event.annotation);
       case "hosted-call-start":
         state.partStart = state.characters;
-        return "";
-      case "hosted-functions":
+        return this.#hosted?.begin(event) ?? "";
       case "hosted-call-delta":
+        return this.#hosted?.input(event) ?? "";
       case "hosted-call-end":
+        return this.#hostedCall(state, this.#hosted?.running(event.id));
       case "hosted-result":
+        return this.#hostedCall(state, this.#hosted?.ended(event));
+      case "hosted-functions":
       case "hosted-approval":
       case "markup":
         return "";
     }
+  }
+
+  #hostedCall(state: ChoiceState, call: JsonValue | undefined): string {
+    if (call === undefined) return "";
+    const role = this.#role(state, "text");
+    this.#extras += memberText([["hosted_call", call]]);
+    return role + this.#chunk(state, "{}");
   }
 
   #newChoice(choice: number, source: SourceIdentity | undefined): ChoiceState {

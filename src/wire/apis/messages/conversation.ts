@@ -476,6 +476,8 @@ function assistantPart(
       return reasoningPart("", { kind: "redacted", value: block.data }, reading);
     case "compaction":
       return block.content ? { type: "text", text: block.content } : undefined;
+    case "mcp_tool_listing":
+      return undefined;
     case "document": {
       const { text, name } = documentPart(block);
       if (text !== undefined) return { type: "text", text: name === undefined ? text : `${name}\n\n${text}` };

@@ -1,6 +1,6 @@
 import type { GeneratedHostedCall } from "../../core/accumulate.ts";
-import type { HostedResultEvent } from "../../core/events.ts";
-import { failureMessages, resultText } from "../../core/hosted-result.ts";
+import type { HostedFunctionsEvent, HostedResultEvent } from "../../core/events.ts";
+import { failureMessages, resultContent, resultText } from "../../core/hosted-result.ts";
 import type {
   HostedCallIdentity,
   HostedFailure,
@@ -87,6 +87,18 @@ export function hostedUseBlock(
   return known === undefined ? undefined : { type: "server_tool_use", id, name: known, input };
 }
 
+/** Returns the block that lists the functions of an MCP server; none for a list that failed. */
+export function functionsBlock({ tool, functions, native }: HostedFunctionsEvent): JsonObject | undefined {
+  if (native?.dialect === "messages") return native.value;
+  if (native || "kind" in functions) return undefined;
+  const tools = functions.map(({ name, description, parameters }) => ({
+    name,
+    description: description ?? null,
+    input_schema: parameters ?? { type: "object", properties: {} },
+  }));
+  return { type: "mcp_tool_listing", mcp_server_name: tool, tools };
+}
+
 /** Returns the block of a result, or `undefined` for a tool that Anthropic does not have. */
 export function hostedResultBlock(event: HostedResultEvent, ids: HostedIds, seal: TurnSeal): JsonObject | undefined {
   const { kind, result, native } = event;
@@ -134,9 +146,10 @@ function resultValue(name: string, result: HostedResult, seal: TurnSeal): unknow
     case "failure":
       return { type: `${name}_tool_result_error`, error_code: errorCode(name, result) };
     case "contents":
-    case "files": {
+    case "files":
+    case "image": {
       // A user's own executor may return another kind of result.
-      const stdout = resultText(result.kind === "contents" ? result.contents : []);
+      const stdout = resultText(resultContent(result));
       return { type: "code_execution_result", stdout, stderr: "", return_code: 0, content: [] };
     }
   }

@@ -41,6 +41,40 @@ test("in the older beta a server is a tool without a toolset", () => {
   expect(hosted({ mcp_servers: [{ ...server, tool_configuration: { enabled: false } }] })).toBeUndefined();
 });
 
+test("with the newest beta a server's functions are listed once, and are then those of the list", () => {
+  const servers = [{ type: "url", name: "docs", url: "mcp:docs" }];
+  const tools = [{ name: "read", description: null, input_schema: { type: "object" } }];
+  const toolset = { type: "mcp_toolset", mcp_server_name: "docs" };
+  const read = (more: object, beta = "mcp-client-2026-09-15") => {
+    const { request, warnings } = readMessageRequest(
+      { ...hello, mcp_servers: servers, tools: [toolset], ...more },
+      "",
+      {
+        header: (name) => (name === "anthropic-beta" ? beta : "2023-06-01"),
+      },
+    );
+    expect(warnings.filter((warning) => warning.includes("listing"))).toEqual([]);
+    return request.hostedTools?.[0]?.options.server;
+  };
+  expect(read({}, "mcp-client-2025-11-20")).toMatchObject({ isListed: true });
+  expect(read({})).toMatchObject({ isListed: false });
+  expect(read({})).not.toHaveProperty("listed");
+  const listed = [{ name: "read", parameters: { type: "object" } }];
+  expect(read({ tools: [{ ...toolset, tools }] })).toMatchObject({ isListed: true, listed });
+  const messages = [
+    ...hello.messages,
+    {
+      role: "assistant",
+      content: [
+        { type: "mcp_tool_listing", mcp_server_name: "docs", tools },
+        { type: "text", text: "Hi" },
+      ],
+    },
+    { role: "user", content: "Read." },
+  ];
+  expect(read({ messages })).toMatchObject({ isListed: true, listed });
+});
+
 test("a mistake is refused with its place, unless a server of this API judges it", () => {
   const search = { type: "web_search_20250305", name: "web_search", max_uses: "three" };
   expect(() => hosted({ tools: [search] })).toThrow(

@@ -1,5 +1,11 @@
 import * as z from "zod";
-import type { HostedServer, HostedTool, HostedToolKind, HostedToolOptions } from "../../core/hosted-tool.ts";
+import type {
+  HostedFunction,
+  HostedServer,
+  HostedTool,
+  HostedToolKind,
+  HostedToolOptions,
+} from "../../core/hosted-tool.ts";
 import { given } from "../../core/json.ts";
 import { messageIssueFailure, refusal } from "./request-issue.ts";
 import type { AnthropicTool } from "./request-schema.ts";
@@ -20,12 +26,20 @@ const webTool = z.looseObject({
 
 const toolConfig = z.object({ enabled: z.boolean().optional() }).optional();
 
-/** An MCP server as a tool. Source: beta `mcp-client-2025-11-20`, `BetaMCPToolset`. */
+const mcpTools = z.array(
+  z.looseObject({ name: z.string(), description: text, input_schema: z.record(z.string(), z.unknown()) }),
+);
+
+/** An MCP server as a tool. Source: betas `mcp-client-2025-11-20` and `mcp-client-2026-09-15` (`tools`), `BetaMCPToolset`. */
 const mcpToolset = z.looseObject({
   mcp_server_name: z.string(),
   default_config: toolConfig,
   configs: z.record(z.string(), toolConfig).nullish(),
+  tools: mcpTools.nullish(),
 });
+
+/** The functions of an MCP server as an earlier answer has listed them. Source: beta `mcp-client-2026-09-15`, `BetaMCPToolListingBlockParam`. */
+const mcpToolListing = z.looseObject({ mcp_server_name: z.string(), tools: mcpTools });
 
 /**
  * The servers that toolsets name. Source: `BetaRequestMCPServerURLDefinition`; `tool_configuration` is that of beta `mcp-client-2025-04-04`,
@@ -50,14 +64,23 @@ const kinds: Readonly<Record<string, HostedToolKind>> = {
   mcp_toolset: "mcp",
 };
 
+interface HostedToolOrigin {
+  /** `mcp_servers` of the request. */
+  readonly servers: unknown;
+  /** The blocks of the conversation that list functions of MCP servers. */
+  readonly listings: readonly unknown[];
+  /** The client knows such blocks. */
+  readonly knowsListings: boolean;
+  /** A server of this API judges the members, so that those of another form are left out here. */
+  readonly forwards: boolean;
+}
+
 /**
- * Reads the tools that Anthropic's servers run, and the MCP servers to which they connect. `forwards`: a server of this API judges the
- * members, so that those of another form are left out here. Throws `FailureError` in Anthropic's words.
+ * Reads the tools that Anthropic's servers run, and the MCP servers to which they connect. Throws `FailureError` in Anthropic's words.
  */
 export function readHostedTools(
   tools: readonly { readonly tool: AnthropicTool; readonly path: string }[],
-  servers: unknown,
-  forwards: boolean,
+  { servers, listings, knowsListings, forwards }: HostedToolOrigin,
 ): HostedTool[] {
   const read = mcpServers.safeParse(servers ?? []);
   if (!read.success && !forwards) throw messageIssueFailure("mcp_servers", servers, read.error.issues);
@@ -70,7 +93,27 @@ export function readHostedTools(
     const path = `mcp_servers.${index}`;
     hosted.push({ type: "mcp_toolset", kind: "mcp", name: server.name, options, path, declaration: server });
   }
-  return hosted;
+  const listed = new Map(
+    listings.flatMap((block) => {
+      const { mcp_server_name: name, tools: functions } = mcpToolListing.safeParse(block).data ?? {};
+      return name === undefined ? [] : [[name, functions] as const];
+    }),
+  );
+  return hosted.map((tool) => {
+    const { server } = tool.options;
+    if (!server) return tool;
+    const functions = server.listed ?? functionsOf(listed.get(server.label));
+    const isListed = !knowsListings || functions !== undefined;
+    return { ...tool, options: { server: { ...server, isListed, ...(functions && { listed: functions }) } } };
+  });
+}
+
+function functionsOf(tools: z.infer<typeof mcpTools> | null | undefined): readonly HostedFunction[] | undefined {
+  return tools?.map(({ name, description, input_schema: parameters }) => ({
+    name,
+    ...(typeof description === "string" && { description }),
+    parameters,
+  }));
 }
 
 function hostedTool(
@@ -126,5 +169,6 @@ function hostedServer(server: McpServer, toolset?: McpToolset): HostedServer {
     ...given({ authorization }),
     ...(names && { allowed: { names } }),
     ...(excluded.length > 0 && { excluded }),
+    ...given({ listed: functionsOf(toolset?.tools) }),
   };
 }

@@ -29,6 +29,7 @@ export const requiredBetas = {
   displayUpdates: "thinking-display-updates-2026-08-18",
   clearAt: "mid-conversation-system-clear-at-2026-08-21",
   inlineTools: "inline-tools-2026-09-15",
+  mcpListings: "mcp-client-2026-09-15",
 } as const;
 
 /** The version and the betas that the headers of a request name. */

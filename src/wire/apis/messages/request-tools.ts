@@ -42,7 +42,7 @@ const clientTypes = /^(bash|text_editor|computer|memory|browser)(_toolset)?_\d+$
  * it. Throws `FailureError`.
  */
 export function* readMessageTools(body: MessageRequest, options: Options): Steps<ToolMembers> {
-  const { available, defined } = yield* toolChanges(body.messages);
+  const { available, defined, listings } = yield* toolChanges(body.messages);
   const [inline] = defined;
   if (inline && options.profile.judgesAsVendor && !options.features.betas.has(requiredBetas.inlineTools))
     throw refusal(
@@ -71,7 +71,12 @@ export function* readMessageTools(body: MessageRequest, options: Options): Steps
     }
     if (pace.endsStep()) yield;
   }
-  const hostedTools = readHostedTools(vendors, body.mcp_servers, options.forwards);
+  const hostedTools = readHostedTools(vendors, {
+    servers: body.mcp_servers,
+    listings,
+    knowsListings: options.features.betas.has(requiredBetas.mcpListings),
+    forwards: options.forwards,
+  });
   const hostedNames = new Map<string, string>();
   for (const tool of options.forwards ? [] : hostedTools) {
     if (options.runs?.(tool) === true) hostedNames.set(tool.name, modelName({ ...tool, tool: tool.name }));
@@ -96,6 +101,8 @@ interface ToolChanges {
   /** By name: whether the conversation added the tool or removed it; the last change counts. */
   readonly available: ReadonlyMap<string, boolean>;
   readonly defined: readonly DefinedTool[];
+  /** The blocks that list functions of MCP servers. */
+  readonly listings: readonly unknown[];
 }
 
 /** A tool that the conversation defines, with the path of its definition, and the block that defines it. */
@@ -113,6 +120,7 @@ interface DefinedTool {
 function* toolChanges(messages: readonly MessageParam[]): Steps<ToolChanges> {
   const available = new Map<string, boolean>();
   const defined: DefinedTool[] = [];
+  const listings: unknown[] = [];
   const readReferences = (content: unknown): void => {
     if (isObject(content)) return readReferences(content["tool_references"] ?? content["content"]);
     if (!Array.isArray(content)) return;
@@ -130,6 +138,7 @@ function* toolChanges(messages: readonly MessageParam[]): Steps<ToolChanges> {
     readReferences(content);
     if (typeof content !== "object") continue;
     for (const [index, block] of content.entries()) {
+      if (block.type === "mcp_tool_listing") listings.push(block);
       if (block.type !== "tool_addition" && block.type !== "tool_removal") continue;
       const definition = definedTool(block);
       const name = definition?.name ?? block.tool["name"];
@@ -139,7 +148,7 @@ function* toolChanges(messages: readonly MessageParam[]): Steps<ToolChanges> {
         defined.push({ tool: definition, path: `${path}.tool.definition`, block: { type: block.type, path } });
     }
   }
-  return { available, defined };
+  return { available, defined, listings };
 }
 
 /** Source: errors of 2026-08, https://github.com/anthropics/claude-code/issues/86665. */

@@ -214,6 +214,15 @@ export const toolUseBlock = z.object({
   toolset_name: z.string().nullable().optional(),
 });
 
+/** The functions of an MCP server, with the beta mcp-client-2026-09-15. The order of the members is predicted: no recording has it. */
+export const mcpToolListingBlock = z.object({
+  type: z.literal("mcp_tool_listing"),
+  mcp_server_name: z.string(),
+  tools: z.array(
+    z.looseObject({ name: z.string(), description: z.string().nullable().optional(), input_schema: z.looseObject({}) }),
+  ),
+});
+
 /** The blocks of a message's content. A stream's `content_block_start` has the same members, with empty values. */
 export const contentBlock = z.discriminatedUnion("type", [
   textBlock,
@@ -224,6 +233,7 @@ export const contentBlock = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("container_upload") }),
   serverToolUseBlock,
   serverToolResultBlock,
+  mcpToolListingBlock,
 ]);
 
 /** The delta of a `content_block_delta` event. */

@@ -7,6 +7,7 @@ import type {
   GenerationEvent,
   HostedCallDeltaEvent,
   HostedCallStartEvent,
+  HostedFunctionsEvent,
   HostedResultEvent,
   PartEndEvent,
   PartStartEvent,
@@ -27,7 +28,7 @@ import type { ReasoningState } from "../../core/turn-state.ts";
 import type { Profile } from "../profile.ts";
 import { errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
-import { hostedResultBlock, HostedIds, HostedUsage, hostedUseBlock } from "./hosted-blocks.ts";
+import { functionsBlock, hostedResultBlock, HostedIds, HostedUsage, hostedUseBlock } from "./hosted-blocks.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import * as schema from "./schema.ts";
 import {
@@ -194,6 +195,7 @@ export class MessageStreamWriter implements StreamWriter {
       case "hosted-result":
         return this.#hostedResult(event);
       case "hosted-functions":
+        return this.#functions(event);
       case "hosted-approval":
       case "markup":
       case "tokens":
@@ -291,6 +293,11 @@ export class MessageStreamWriter implements StreamWriter {
   #hostedResult(event: HostedResultEvent): string {
     this.#hostedUsage.add(event);
     const block = hostedResultBlock(event, this.#hostedIds, this.#context.turnSeal ?? openSeal);
+    return block ? this.#wholeBlock(block) : "";
+  }
+
+  #functions(event: HostedFunctionsEvent): string {
+    const block = functionsBlock(event);
     return block ? this.#wholeBlock(block) : "";
   }
 

@@ -18,7 +18,7 @@ import type { Profile } from "../profile.ts";
 import type { MessageDiagnosis } from "./diagnosis.ts";
 import { messageForms } from "./form.ts";
 import { ownId } from "../ids.ts";
-import { hostedResultBlock, HostedIds, HostedUsage, hostedUseBlock } from "./hosted-blocks.ts";
+import { functionsBlock, hostedResultBlock, HostedIds, HostedUsage, hostedUseBlock } from "./hosted-blocks.ts";
 import { toolUseId } from "./ids.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import type { NativeMembers } from "./native-members.ts";
@@ -139,6 +139,7 @@ function blockOf(
     case "hosted-result":
       return hostedResultBlock(part, ids, context.turnSeal ?? openSeal);
     case "hosted-functions":
+      return functionsBlock(part);
     case "hosted-approval":
       return undefined;
     case "item":

@@ -272,6 +272,17 @@ export const extensionParameters: readonly RequestParameter[] = [
     },
     setTimings,
   ),
+  ownParameter(
+    "include_hosted_calls",
+    {
+      endpoints: ["chat"],
+      note: "In a stream: a chunk with `hosted_call` when a hosted call begins to run, and one when it has ended (docs/hosted-tools.md).",
+      shape: z.boolean(),
+    },
+    (value, { asked }) => {
+      if (value) asked.includeHostedCalls = true;
+    },
+  ),
   extensionParameter(
     "timings_per_token",
     { note: "llama.cpp: the same as `include_timings`. Timings are sent once, at the end.", shape: z.boolean() },
@@ -346,29 +357,25 @@ export const refusedParameters: readonly RequestParameter[] = [
     },
   ),
   refuseAlways("audio", "Audio output is not supported."),
-  refusedParameter(
-    "web_search_options",
-    "openai",
-    {
-      endpoints: ["chat"],
-      note: "Not refused if this server runs web searches: it then offers the model one (docs/hosted-tools.md).",
-      shape: webSearchOptions,
+  {
+    ...refusedParameter(
+      "web_search_options",
+      "openai",
+      {
+        endpoints: ["chat"],
+        note: "Not refused if this server runs web searches: it then offers the model one (docs/hosted-tools.md).",
+        shape: webSearchOptions,
+      },
+      (options, draft) => {
+        const tool = webSearchTool(options);
+        if (draft.runs?.(tool) !== true) throw unsupportedParameter(tool.path);
+        draft.request.hostedTools = [tool];
+      },
+    ),
+    readForwarded(value, draft) {
+      draft.request.hostedTools = [webSearchTool(webSearchOptions.safeParse(value).data ?? {})];
     },
-    ({ search_context_size: contextSize, user_location: location }, draft) => {
-      const userLocation = location?.approximate && given(location.approximate);
-      const path = "web_search_options";
-      const tool: HostedTool = {
-        type: path,
-        kind: "web_search",
-        name: "web_search",
-        options: given({ contextSize, userLocation }),
-        path,
-        declaration: {},
-      };
-      if (draft.runs?.(tool) !== true) throw unsupportedParameter(path);
-      draft.request.hostedTools = [tool];
-    },
-  ),
+  },
   refuseAlways("moderation", "Moderation is not supported."),
 ];
 
@@ -398,6 +405,16 @@ export const refusedSamplers: readonly RequestParameter[] = [
   sampler("use_beam_search", false),
   sampler("adaptive_target", -1),
 ];
+
+function webSearchTool({
+  search_context_size: contextSize,
+  user_location: location,
+}: z.infer<typeof webSearchOptions>): HostedTool {
+  const userLocation = location?.approximate && given(location.approximate);
+  const type = "web_search_options";
+  const options = given({ contextSize, userLocation });
+  return { type, kind: "web_search", name: "web_search", options, path: type, declaration: {} };
+}
 
 function refuseAlways(name: string, note: string): RequestParameter {
   return refusedParameter(name, "openai", { endpoints: ["chat"], note, shape: anyObject() }, () => {

@@ -34,6 +34,8 @@ export interface RequestParameter<Draft extends RequestDraft = RequestDraft> {
   readonly shape: z.ZodType;
   /** Puts a value that has passed `shape` into the draft, a long one in steps. Throws `FailureError` for what a schema cannot express. */
   readonly read: (value: unknown, draft: Draft) => Steps<void> | void;
+  /** Called in place of `read` for a value that is refused here and forwarded. It may have any form. */
+  readonly readForwarded?: (value: unknown, draft: Draft) => void;
 }
 
 interface ParameterOptions<T> {
@@ -271,6 +273,7 @@ function readParameter<Draft extends RequestDraft>(
   if ((value === undefined || value === null) && !required) return undefined;
   if (parameter.treatment === "refused" && draft.forwards) {
     draft.extra[name] = value;
+    parameter.readForwarded?.(value, draft);
     return undefined;
   }
   if (!isShort(value)) return readInSteps(parameter, value, draft);

@@ -7,8 +7,8 @@ import type {
 } from "../../core/events.ts";
 import { hostedFailure, resultContent, resultText } from "../../core/hosted-result.ts";
 import { modelName } from "../../core/hosted-tool.ts";
-import type { HostedCallIdentity, HostedResult, HostedToolKind } from "../../core/hosted-tool.ts";
-import { isObject, objectIn, scalarText } from "../../core/json.ts";
+import type { HostedCallIdentity, HostedImage, HostedResult, HostedToolKind } from "../../core/hosted-tool.ts";
+import { isObject, nonEmpty, objectIn, scalarText } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { Content, ToolCallPart } from "../../core/message.ts";
 import type { JsonValue } from "../json-text.ts";
@@ -19,7 +19,7 @@ import { OpenItem } from "./stream-items.ts";
 
 /* The items of calls that run on the server: written from events, and read from answers and from conversations. */
 
-type CallType = "web_search_call" | "file_search_call" | "code_interpreter_call" | "mcp_call";
+type CallType = "web_search_call" | "file_search_call" | "code_interpreter_call" | "image_generation_call" | "mcp_call";
 
 /** The item of each kind; a fetched page is a search's action at OpenAI. */
 const callTypes: Readonly<Partial<Record<HostedToolKind, CallType>>> = {
@@ -27,6 +27,7 @@ const callTypes: Readonly<Partial<Record<HostedToolKind, CallType>>> = {
   web_fetch: "web_search_call",
   file_search: "file_search_call",
   code_interpreter: "code_interpreter_call",
+  image_generation: "image_generation_call",
   mcp: "mcp_call",
 };
 
@@ -63,6 +64,8 @@ function startItem(
       return { id, type, status: "in_progress", queries: [], results: null };
     case "code_interpreter_call":
       return { id, type, status: "in_progress", code: "", container_id: "", outputs: null };
+    case "image_generation_call":
+      return { id, type, status: "in_progress", result: null };
     default:
       return mcpItem(call, id, { status: "in_progress", arguments: "", error: null, output: null });
   }
@@ -118,6 +121,8 @@ function endItem(
       };
       return { id, type, status, ...members };
     }
+    case "image_generation_call":
+      return imageItem(result, { id, type, status });
     default: {
       const error = mcpError(result);
       const output = error === null && result ? resultText(resultContent(result)) : null;
@@ -140,6 +145,22 @@ function webAction(
     ? found.map((one) => ({ type: "url", url: one.url }))
     : undefined;
   return { type: "search", queries: [query], query, sources };
+}
+
+/** Source of the members: OpenAI's guide to image generation (https://platform.openai.com/docs/guides/image-generation). */
+function imageItem(
+  result: HostedResult | undefined,
+  { id, type, status }: { readonly id: string; readonly type: string; readonly status: string },
+): JsonValue {
+  if (result?.kind !== "image") return { id, type, status: status === "completed" ? "failed" : status, result: null };
+  const { format, base64 } = imageData(result.url);
+  return { id, type, status, output_format: format, result: base64, revised_prompt: result.revisedPrompt };
+}
+
+/** The format and the bytes of a data URL: `png`. */
+function imageData(url: string): { readonly format: string; readonly base64: string } {
+  const comma = url.indexOf(",");
+  return { format: url.slice("data:image/".length, comma).split(";", 1)[0] ?? "", base64: url.slice(comma + 1) };
 }
 
 function fileResults(result: HostedResult | undefined, response: ResponseObject): JsonValue {
@@ -185,17 +206,18 @@ export function hostedCallItems(call: GeneratedHostedCall, response: ResponseObj
 }
 
 /**
- * An item contains what an MCP server has answered. What the model has read of other tools is kept for the next turn: with the response, or by
+ * An item contains what an MCP server has answered, and an image. What the model has read of other tools is kept for the next turn: with the response, or by
  * the client in the encrypted content of a reasoning item. Clients that store nothing, such as Codex, return a search without its results.
  */
 function keptItems(
   id: string,
-  { kind }: HostedCallIdentity,
+  { id: callId, kind }: HostedCallIdentity,
   result: HostedResult,
   response: ResponseObject,
 ): readonly JsonValue[] {
   if (kind === "web_search") response.searches++;
-  const kept = kind === "mcp" ? undefined : response.keepResult(id, resultText(resultContent(result)));
+  const isShown = kind === "mcp" || kind === "image_generation";
+  const kept = response.keepCall(id, { callId, ...(!isShown && { text: resultText(resultContent(result)) }) });
   if (kept === undefined) return [];
   const ownId = response.itemId("rs_", undefined);
   const encrypted = response.encryptedContent(ownId, { result: kept });
@@ -283,6 +305,8 @@ export class OpenHostedItem extends OpenItem {
         const done = this.write("response.code_interpreter_call_code.done", { code });
         return delta + done + this.#progress("interpreting");
       }
+      case "image_generation_call":
+        return this.#progress("generating");
       default:
         return this.#progress("searching");
     }
@@ -298,10 +322,19 @@ export class OpenHostedItem extends OpenItem {
     }
     const { response } = this.events;
     const item = endItem({ ...this.#call, arguments: this.#arguments }, this.id, event?.result, response);
-    let events = ran + (event ? this.#ended(isFailedCall(event.result)) : "") + this.events.itemDone(item);
+    const image = event?.result.kind === "image" ? this.#partialImages(event.result) : "";
+    let events = ran + image + (event ? this.#ended(isFailedCall(event.result)) : "") + this.events.itemDone(item);
     for (const kept of event ? keptItems(this.id, this.#call, event.result, response) : [])
       events += this.events.itemAdded(kept) + this.events.itemDone(kept);
     return events;
+  }
+
+  #partialImages({ partial = [] }: HostedImage): string {
+    return partial.reduce((written, url, index) => {
+      const { format, base64 } = imageData(url);
+      const members = { output_format: format, partial_image_b64: base64, partial_image_index: index };
+      return written + this.write("response.image_generation_call.partial_image", members);
+    }, "");
   }
 
   get #arguments(): string {
@@ -358,6 +391,8 @@ export function readHostedCall(item: JsonObject): HostedCallIdentity {
       return { id, kind: "code_interpreter", tool: "code_interpreter", name: "code_interpreter" };
     case "file_search_call":
       return { id, kind: "file_search", tool: "file_search", name: "file_search" };
+    case "image_generation_call":
+      return { id, kind: "image_generation", tool: "image_generation", name: "image_generation" };
     default: {
       const { action } = item;
       const kind = isObject(action) && action["type"] === "open_page" ? "web_fetch" : "web_search";
@@ -378,6 +413,8 @@ export function readHostedArguments(item: JsonObject): string {
       const { queries } = item;
       return JSON.stringify({ query: Array.isArray(queries) ? queries.map(scalarText).join("\n") : "" });
     }
+    case "image_generation_call":
+      return JSON.stringify({ prompt: scalarText(item["revised_prompt"]) });
     default: {
       const { query, queries, url } = isObject(item["action"]) ? item["action"] : {};
       if (url !== undefined) return JSON.stringify({ url: scalarText(url) });
@@ -408,6 +445,10 @@ export function readHostedResult(item: JsonObject): HostedResult {
   if (type === "code_interpreter_call") {
     const logs = objects(item["outputs"]).map((one) => scalarText(one["logs"]));
     return { kind: "code", stdout: logs.join(""), stderr: "", returnCode: 0 };
+  }
+  if (type === "image_generation_call") {
+    const revisedPrompt = nonEmpty(item["revised_prompt"]);
+    return { kind: "image", url: "", ...(revisedPrompt !== undefined && { revisedPrompt }) };
   }
   if (type === "file_search_call") {
     const results = objects(item["results"]).map(({ file_id: fileId, filename, score, text }) => ({

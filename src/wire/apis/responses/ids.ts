@@ -20,6 +20,7 @@ export const idPrefixes = {
   web_search_call: "ws_",
   file_search_call: "fs_",
   code_interpreter_call: "ci_",
+  image_generation_call: "ig_",
   mcp_call: "mcp_",
   mcp_list_tools: "mcpl_",
   mcp_approval_request: "mcpr_",

@@ -310,7 +310,7 @@ export class InputReader {
       const { call_id } = parsed(clientItem, { call_id: result.callId }, path);
       return this.#result(call_id, result.content, path);
     }
-    if (isHostedItem(type)) return this.#hosted(item, path);
+    if (isHostedItem(type) || type === "image_generation_call") return this.#hosted(item, path);
     if (type === "mcp_approval_response") return this.#approval(item, path);
     if (hostedItemTypes.some((hosted) => hosted === type))
       return this.#skip(path, `an item of type ${type} is left out: the tool is not run here`);
@@ -331,15 +331,15 @@ export class InputReader {
       this.#calls.set(part.id, { ...this.#callOf(part.id), waiting: part });
       return;
     }
-    const kept = typeof encrypted === "string" ? this.#open(encrypted, path)?.text : undefined;
-    const content = readContent(item, kept);
+    const { text, callId = part.id } = (typeof encrypted === "string" ? this.#open(encrypted, path) : undefined) ?? {};
+    const content = readContent(item, text);
     if (content === undefined) {
       this.#unread = { part, item, path };
       return;
     }
     const isApproved = typeof approvalId === "string" && this.#callOf(approvalId)?.isApproved === true;
     if (isApproved) return this.#result(approvalId, content, path);
-    this.#hostedCall(part, content, path);
+    this.#hostedCall({ ...part, id: callId }, content, path);
   }
 
   #hostedCall(part: ToolCallPart, content: Content, path: string): void {
@@ -349,11 +349,11 @@ export class InputReader {
   }
 
   /** Reads the result of the hosted call before it, which its client has kept in encrypted content. Some clients leave out the ids of items. */
-  #keptResult({ id, text }: { readonly id: string; readonly text: string }): void {
+  #keptResult({ id, callId = id, text }: NonNullable<SealedReasoning["result"]>): void {
     const unread = this.#unread;
     if (unread === undefined || (unread.part.id !== "" && unread.part.id !== id)) return;
     this.#unread = undefined;
-    this.#hostedCall({ ...unread.part, id }, text, unread.path);
+    this.#hostedCall({ ...unread.part, id: callId }, text, unread.path);
   }
 
   #skipUnread(): void {

@@ -194,12 +194,16 @@ export class ResponseObject {
   }
 
   /**
-   * Keeps a text that the model has read and the item `id` does not show, for the next turn. Returns it if it has an item of its own, after the
-   * call: clients that include encrypted content send it back. For others, the stored response keeps it.
+   * Keeps what the item `id` of a hosted call does not show, for the next turn: the call's own id, which the reasoning before it may be bound
+   * to, and the text that the model has read of the result. Returns it if it has an item of its own, after the call: clients that include
+   * encrypted content send it back. For others, the stored response keeps it.
    */
-  keepResult(id: string, text: string): SealedReasoning["result"] {
-    if (this.#options.encryptsReasoning) return { id, text };
-    this.encrypted[id] = (this.#context.turnSeal ?? openSeal).seal({ text });
+  keepCall(
+    id: string,
+    { callId, text }: { readonly callId: string; readonly text?: string },
+  ): SealedReasoning["result"] {
+    if (this.#options.encryptsReasoning && text !== undefined) return { id, callId, text };
+    this.encrypted[id] = (this.#context.turnSeal ?? openSeal).seal({ callId, ...(text !== undefined && { text }) });
     return undefined;
   }
 

@@ -22,6 +22,7 @@ import { annotationObject } from "./items.ts";
 import type { ResponseObject } from "./response-object.ts";
 import type { ItemStatus } from "./schema.ts";
 import { OpenCallItem, OpenMessageItem, OpenReasoningItem, ResponseEventWriter } from "./stream-items.ts";
+import { WaitingEvents } from "./waiting-events.ts";
 
 /**
  * Writes a response as a stream of events, one item after the other. A response has one choice; events of other choices are ignored.
@@ -46,7 +47,8 @@ export class ResponseStreamWriter implements StreamWriter {
   #opened = false;
   #item: OpenMessageItem | OpenReasoningItem | OpenCallItem | OpenHostedItem | null = null;
   /** Events that wait for the result of a hosted call. */
-  #waiting: GenerationEvent[] = [];
+  readonly #waiting = new WaitingEvents();
+  #isDraining = false;
   /** The input of the open call is complete. */
   #callHasEnded = false;
   /** The input of the open call is also valid. Invalid input may have been cut by the limit. */
@@ -341,16 +343,25 @@ export class ResponseStreamWriter implements StreamWriter {
     });
   }
 
-  /** Completes the open hosted call, and writes what has waited for it. */
+  /** Completes the open hosted call, and writes what has waited for it: up to the next call that has no result. */
   #endHosted(event: HostedResultEvent | undefined): string {
     const item = this.#item;
     if (item?.kind !== "hosted") return "";
     this.#item = null;
     let text = item.close(event);
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const next of waiting) text += this.#event(next);
+    if (this.#isDraining) return text;
+    this.#isDraining = true;
+    while (!this.#hasOpenHosted) {
+      const next = this.#waiting.shift();
+      if (!next) break;
+      for (const one of next) text += this.#event(one);
+    }
+    this.#isDraining = false;
     return text;
+  }
+
+  get #hasOpenHosted(): boolean {
+    return this.#item?.kind === "hosted";
   }
 
   /** The answer ends before the results of its hosted calls. */

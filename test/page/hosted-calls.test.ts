@@ -1,0 +1,102 @@
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Page } from "playwright-core";
+import { afterAll, beforeEach, expect, test } from "vitest";
+import { describePage, openPlayForEach } from "../support/describe-page.ts";
+import { answered, expectAccessible, expectFits } from "../support/open-page.ts";
+import { json } from "../support/transports.ts";
+
+const path = (name: string): string => new URL(`../hosted/${name}`, import.meta.url).pathname;
+const page1 = { url: "https://truewire.example/notes", title: "Release notes", content: "Version 2 is faster." };
+
+/** Searches that wait for their results. */
+const waiting: ServerResponse[] = [];
+const searxng = createServer((_request, response) => void waiting.push(response));
+afterAll(() => {
+  searxng.closeAllConnections();
+  searxng.close();
+});
+function found(): void {
+  const body = JSON.stringify({ results: [page1] });
+  for (const response of waiting.splice(0)) response.writeHead(200, { "content-type": "application/json" }).end(body);
+}
+
+async function serve(): Promise<string[]> {
+  await new Promise<void>((resolve) => searxng.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(searxng.address() as AddressInfo).port}`;
+  const run = `code_interpreter=${path("run-code.mjs")}`;
+  return [`model=${path("calling-model.mjs")}`, `--web-search=${url}`, `--hosted-program=${run}`];
+}
+
+describePage("Calls that run on the server", serve, (at) => {
+  let page: Page;
+  let asked: Record<string, unknown>[];
+  openPlayForEach(at, (opened) => ({ page, asked } = opened));
+  beforeEach(() => void waiting.splice(0));
+
+  test("Play shows a search while it runs and when it is done, and its pages as links; a reload keeps them", async () => {
+    await page.locator("#settings summary", { hasText: "Tools" }).click();
+    await page.getByLabel("Search the web, if this server does").check();
+    await page.getByLabel("Your message", { exact: true }).fill('web_search {"query":"release notes"}');
+    await page.keyboard.press("Enter");
+    const call = page.locator(".call.hosted");
+    await expect.poll(() => call.locator("summary").textContent()).toBe("web_search release notes runs…");
+    expect(asked[0]).toMatchObject({ web_search_options: {}, include_hosted_calls: true });
+    await expect.poll(() => waiting.length).toBe(1);
+    found();
+    await answered(page, 1);
+    const summary = /^web_search release notes succeeded · [\d.]+ m?s$/;
+    await expect.poll(() => call.locator("summary").textContent()).toMatch(summary);
+    await call.locator("summary").click();
+    await call.getByLabel("Result of web_search").getByText("Version 2 is faster.").waitFor();
+    const link = page.getByRole("region", { name: "Sources" }).getByRole("link", { name: page1.title });
+    expect(await link.getAttribute("href")).toBe(page1.url);
+    await expectAccessible(page, "a search");
+    await expectFits(page, "a search");
+    await page.reload();
+    await expect.poll(() => page.locator(".call.hosted summary").textContent()).toMatch(summary);
+    await page.getByRole("region", { name: "Sources" }).waitFor();
+  });
+
+  test("Inspect shows what each call was asked, what came back, how long it took, and why it failed, in each API", async () => {
+    const search = 'web_search {"query":"release notes"}';
+    const pending = [
+      fetch(
+        `${at.server.url}/v1/responses`,
+        json({ model: "model", input: search, tools: [{ type: "web_search" }], stream: true }),
+      ),
+      fetch(
+        `${at.server.url}/v1/messages`,
+        json({
+          model: "model",
+          max_tokens: 100,
+          messages: [{ role: "user", content: search }],
+          tools: [{ type: "web_search_20250305", name: "web_search" }],
+        }),
+      ),
+    ];
+    await expect.poll(() => waiting.length).toBe(2);
+    found();
+    for (const response of pending) await (await response).text();
+    const code = { type: "code_interpreter", container: { type: "auto" } };
+    const failing = { model: "model", input: 'code_interpreter {"code":"throw"}', tools: [code] };
+    await (await fetch(`${at.server.url}/v1/responses`, json(failing))).text();
+    await page.getByRole("link", { name: "Inspect" }).click();
+    const rows = page.locator(".request-row");
+    await expect.poll(() => rows.count()).toBeGreaterThanOrEqual(3);
+    const answer = page.locator('[data-part="answer"]');
+    await rows.nth(0).click();
+    const failed = answer.getByRole("region", { name: "Call of code_interpreter" });
+    await expect.poll(() => failed.textContent()).toMatch(/run here · failed after [\d,]+ ms/);
+    expect(await failed.textContent()).toContain("division by zero");
+    for (const row of [1, 2]) {
+      await rows.nth(row).click();
+      const call = answer.getByRole("region", { name: "Call of web_search" });
+      await expect.poll(() => call.textContent()).toMatch(/run here · succeeded after [\d,]+ ms/);
+      const text = await call.textContent();
+      expect(text).toContain("release notes");
+      expect(text).toContain(page1.url);
+    }
+    await expectAccessible(page, "a hosted call in Inspect");
+  });
+});
