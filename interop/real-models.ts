@@ -99,10 +99,10 @@ interface Token {
   readonly logprob: number;
 }
 
-/** The tokens of a text: llama-server also lists the one that ended it. */
+/** The tokens of a text: llama-server also lists the one that ended it, without its text. */
 function tokensOf(text: string, listed: readonly Token[]): Token[] {
   const last = listed.at(-1);
-  const isEnd = last !== undefined && !text.endsWith(last.token) && last.token !== "";
+  const isEnd = last !== undefined && (last.token === "" || !text.endsWith(last.token));
   return listed.slice(0, isEnd ? -1 : undefined);
 }
 
