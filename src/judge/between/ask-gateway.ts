@@ -33,7 +33,7 @@ const maxAnswerBytes = 16 * 1024 * 1024;
 
 /** The URL to which the client API's requests are sent. */
 export function endpointOf({ url, client }: Pick<Gateway, "url" | "client">): string {
-  const base = url.replace(/\/+$/, "");
+  const base = url.endsWith("/") ? url.slice(0, -1) : url;
   return `${base.endsWith("/v1") ? base : `${base}/v1`}${paths[client]}`;
 }
 
