@@ -171,9 +171,8 @@ export function standardBase64(data: string): string | undefined {
   const plain = /[\s_-]/.test(data) ? data.replace(/\s+/g, "").replaceAll("-", "+").replaceAll("_", "/") : data;
   const [{ length: legal } = ""] = /^[A-Za-z0-9+/]*={0,2}/.exec(plain) ?? [""];
   if (legal < plain.length) return undefined;
-  const rest = plain.replace(/=+$/, "").length % 4;
-  if (rest === 1) return undefined;
-  return plain.length % 4 === 0
-    ? plain
-    : plain.replace(/=+$/, "").padEnd(plain.length + ((4 - (plain.length % 4)) % 4), "=");
+  const padding = plain.endsWith("==") ? 2 : plain.endsWith("=") ? 1 : 0;
+  const digits = plain.length - padding;
+  if (digits % 4 === 1) return undefined;
+  return plain.slice(0, digits).padEnd(digits + ((4 - (digits % 4)) % 4), "=");
 }
