@@ -16,7 +16,7 @@ export interface Mutation {
   readonly readsOn?: boolean;
 }
 
-/** A gateway in front of a vendor, that changes nothing but what the mutation says. */
+/** A gateway before a vendor, that changes nothing but what the mutation says. */
 export async function startPassThrough(vendorUrl: () => string, mutation: Mutation = {}) {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];

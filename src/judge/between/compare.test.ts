@@ -2,8 +2,10 @@ import { expect, test } from "vitest";
 import { growthOf } from "../../../test/support/growth.ts";
 import { differences } from "./compare.ts";
 
-function found(front: unknown, behind: unknown): string[] {
-  return differences(front, behind).map(({ kind, path, to }) => `${kind} ${path}${to === undefined ? "" : ` → ${to}`}`);
+function found(clientSide: unknown, vendorSide: unknown): string[] {
+  return differences(clientSide, vendorSide).map(
+    ({ kind, path, to }) => `${kind} ${path}${to === undefined ? "" : ` → ${to}`}`,
+  );
 }
 
 test("equal values have no differences", () => {

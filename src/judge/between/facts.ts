@@ -46,7 +46,7 @@ export interface ScriptedAnswer {
   readonly endless?: boolean;
 }
 
-/** The sentence by which a request is found behind the gateway, and its answer in front. */
+/** The sentence by which a request is recognized at the vendor, and its answer at the client. */
 export function markerOf(id: string): string {
   return `fact:${id}.`;
 }

@@ -35,8 +35,8 @@ export interface Finding {
   /** A request with which it is seen, for a shell. */
   readonly curl: string;
   /** Both sides, as JSON or as they were sent. */
-  readonly front: string;
-  readonly behind: string;
+  readonly clientSide: string;
+  readonly vendorSide: string;
 }
 
 /** A finding in one fact. */

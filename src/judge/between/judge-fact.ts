@@ -45,8 +45,8 @@ export function judgeRequest(observed: Observed): FactFinding[] {
   const whole = {
     side: "request" as const,
     path: "",
-    front: shown(fact.body),
-    behind: first?.text.slice(0, 2000) ?? "",
+    clientSide: shown(fact.body),
+    vendorSide: first?.text.slice(0, 2000) ?? "",
   };
   if (!first) {
     const status =
@@ -74,10 +74,10 @@ export function judgeRequest(observed: Observed): FactFinding[] {
       },
     ];
   if (side !== "request") return [];
-  const front = neutralRequest(readFront(client, fact));
-  const behind = neutralRequest(first.request);
+  const clientSide = neutralRequest(readFront(client, fact));
+  const vendorSide = neutralRequest(first.request);
   const isSame = client === vendor;
-  const all = differences(withoutModel(front), withoutModel(behind)).map(named);
+  const all = differences(withoutModel(clientSide), withoutModel(vendorSide)).map(named);
   const standsIn =
     !isSame && all.some(({ kind, path }) => kind !== "invented" && !isExpressible("request", vendor, path));
   const found = all.map((difference) => ({
@@ -87,8 +87,8 @@ export function judgeRequest(observed: Observed): FactFinding[] {
       fact.isOfVendor === true && !isSame ? ("note" as const) : requestSeverity(difference, vendor, isSame, standsIn),
     path: difference.path,
     message: sentenceOf(difference),
-    front: JSON.stringify(fact.body),
-    behind: first.text,
+    clientSide: JSON.stringify(fact.body),
+    vendorSide: first.text,
   }));
   return [
     ...found,
@@ -119,8 +119,8 @@ function cannotExpress(fact: Fact, base: Fact, client: Api, vendor: Api): boolea
 
 /** The path of a part of a message with its kind: `messages[0].content[1].image`. */
 function named(difference: Difference): Difference {
-  const { path, front, behind } = difference;
-  const part = front ?? behind;
+  const { path, clientSide, vendorSide } = difference;
+  const part = clientSide ?? vendorSide;
   if (!path.endsWith("]") || !isObject(part)) return difference;
   const kind = Object.keys(part).find((name) => ["text", "image", "reasoning", "file"].includes(name));
   return kind === undefined ? difference : { ...difference, path: `${path}.${kind}` };
@@ -128,14 +128,14 @@ function named(difference: Difference): Difference {
 
 /** `standsIn`: the vendor's API cannot express something of this request, and what is added may take its place. */
 function requestSeverity(difference: Difference, vendor: Api, isSame: boolean, standsIn: boolean): Severity {
-  const { kind, path, front, behind } = difference;
+  const { kind, path, clientSide, vendorSide } = difference;
   if (kind === "invented") {
     // What the vendor's API demands, or a gateway may add: it changes no answer.
     if (standsIn || /^(?:limits\.maxTokens|extra|stream|reasoning)/.test(path)) return "note";
     return /^(?:system|messages|tools|output|toolChoice)/.test(path) ? "error" : "warning";
   }
   if (!isSame && !isExpressible("request", vendor, path)) return "note";
-  if (standsIn && kind === "changed" && String(behind).includes(String(front))) return "note";
+  if (standsIn && kind === "changed" && String(vendorSide).includes(String(clientSide))) return "note";
   if (path === "stream" || path.startsWith("reasoning")) return isSame ? "error" : "warning";
   return "error";
 }
@@ -143,17 +143,17 @@ function requestSeverity(difference: Difference, vendor: Api, isSame: boolean, s
 function judgeHeaders(fact: Fact, { headers }: VendorRequest, isSame: boolean): FactFinding[] {
   if (!isSame) return [];
   return Object.entries(fact.headers ?? {}).flatMap(([name, value]): FactFinding[] => {
-    const behind = String(headers[name] ?? "");
-    if (value.split(",").every((part) => behind.includes(part.trim()))) return [];
+    const vendorSide = String(headers[name] ?? "");
+    if (value.split(",").every((part) => vendorSide.includes(part.trim()))) return [];
     return [
       {
         side: "request",
         kind: "header-lost",
         severity: "error",
         path: name,
-        message: `The header ${name} is ${behind === "" ? "lost" : `now ${behind}`}; the client sent ${value}.`,
-        front: `${name}: ${value}`,
-        behind: `${name}: ${behind}`,
+        message: `The header ${name} is ${vendorSide === "" ? "lost" : `now ${vendorSide}`}; the client sent ${value}.`,
+        clientSide: `${name}: ${value}`,
+        vendorSide: `${name}: ${vendorSide}`,
       },
     ];
   });
@@ -163,9 +163,9 @@ function judgeHeaders(fact: Fact, { headers }: VendorRequest, isSame: boolean): 
  * Differences of the JSON where the request means the same: a text as a list of parts, an added default. The bytes are another beginning of
  * the prompt for a cache. A member that is lost may mean something to the vendor.
  */
-function rawNotes(front: Json, behind: Json): FactFinding[] {
-  const { model: _, ...own } = front;
-  const { model: __, ...other } = behind;
+function rawNotes(clientSide: Json, vendorSide: Json): FactFinding[] {
+  const { model: _, ...own } = clientSide;
+  const { model: __, ...other } = vendorSide;
   return differences(own, other).map((difference) => {
     const isLost =
       difference.kind === "lost" && !/^(?:messages|input|system|instructions|tools)\b/.test(difference.path);
@@ -175,8 +175,8 @@ function rawNotes(front: Json, behind: Json): FactFinding[] {
       severity: isLost ? "warning" : "note",
       path: `body.${difference.path}`,
       message: `${sentenceOf(difference)}${isLost ? "" : " It means the same."}`,
-      front: JSON.stringify(front),
-      behind: JSON.stringify(behind),
+      clientSide: JSON.stringify(clientSide),
+      vendorSide: JSON.stringify(vendorSide),
     };
   });
 }
@@ -187,7 +187,7 @@ export async function judgeAnswer({ fact, client, received, answer }: Observed):
   if (!last?.request || !answer || fact.client === "leaves") return [];
   const vendor = last.api;
   const scripted = fact.answer?.failure;
-  const texts = { front: answer.text.slice(0, 4000), behind: last.sent.slice(0, 4000) };
+  const texts = { clientSide: answer.text.slice(0, 4000), vendorSide: last.sent.slice(0, 4000) };
   if (scripted) return judgeError(scripted, vendor, answer, client === vendor, texts);
   const { cutAfter } = fact.answer ?? {};
   if (cutAfter !== undefined && answer.status >= 500) return [];
@@ -240,10 +240,10 @@ export async function judgeAnswer({ fact, client, received, answer }: Observed):
         ...texts,
       },
     ];
-  const behind = neutralAnswer(await readAnswer(vendor, last.sent, last.request.stream));
-  const front = neutralAnswer(generation);
+  const vendorSide = neutralAnswer(await readAnswer(vendor, last.sent, last.request.stream));
+  const clientSide = neutralAnswer(generation);
   const isSame = client === vendor;
-  const found = differences(behind, front).map((difference): FactFinding => ({
+  const found = differences(vendorSide, clientSide).map((difference): FactFinding => ({
     side: "answer",
     kind: difference.kind,
     severity: answerSeverity(difference, client, isSame, fact),
@@ -267,7 +267,7 @@ function judgeError(
   api: Api,
   answer: GatewayAnswer,
   isSame: boolean,
-  texts: { readonly front: string; readonly behind: string },
+  texts: { readonly clientSide: string; readonly vendorSide: string },
 ): FactFinding[] {
   const path = `status ${status}`;
   const found: FactFinding[] = [];
@@ -312,8 +312,8 @@ function judgePace(fact: Fact, { lastSentAt = 0 }: VendorRequest, answer: Gatewa
       severity: "error",
       path: "stream",
       message: "The stream is buffered: the client gets its first byte after the vendor has sent the last one.",
-      front: answer.text.slice(0, 1000),
-      behind: "",
+      clientSide: answer.text.slice(0, 1000),
+      vendorSide: "",
     },
   ];
 }
@@ -324,18 +324,18 @@ function readAnswer(api: Api, text: string, stream: boolean): Promise<Generation
   return stream ? accumulateStream(readMessagesStream(text)) : readMessagesAnswer(text);
 }
 
-function sentenceOf({ kind, path, front, behind, to }: Difference): string {
+function sentenceOf({ kind, path, clientSide, vendorSide, to }: Difference): string {
   switch (kind) {
     case "lost":
-      return `${path} is lost: ${shown(front)}.`;
+      return `${path} is lost: ${shown(clientSide)}.`;
     case "invented":
-      return `${path} is added: ${shown(behind)}.`;
+      return `${path} is added: ${shown(vendorSide)}.`;
     case "moved":
-      return `${path} is moved to ${to ?? ""}: ${shown(front)}.`;
+      return `${path} is moved to ${to ?? ""}: ${shown(clientSide)}.`;
     case "reordered":
-      return `${path} is in another order: ${shown(behind)} in place of ${shown(front)}.`;
+      return `${path} is in another order: ${shown(vendorSide)} in place of ${shown(clientSide)}.`;
     case "changed":
-      return `${path} is ${shown(behind)} in place of ${shown(front)}.`;
+      return `${path} is ${shown(vendorSide)} in place of ${shown(clientSide)}.`;
   }
 }
 
@@ -384,8 +384,8 @@ export function judgeCache(
       severity: "error",
       path: "prompt",
       message,
-      front: before.join("\n").slice(0, 4000),
-      behind: after.join("\n").slice(0, 4000),
+      clientSide: before.join("\n").slice(0, 4000),
+      vendorSide: after.join("\n").slice(0, 4000),
     },
   ];
 }

@@ -128,9 +128,9 @@ export function htmlBetween(report: BetweenReport): string {
     ];
   });
   const found = report.findings.map(
-    ({ severity, key, message, facts, curl, front, behind }) =>
+    ({ severity, key, message, facts, curl, clientSide, vendorSide }) =>
       `<details><summary><b class="${severity}">${severity}</b> <code>${escaped(key)}</code>${report.known.has(key) ? " (known)" : ""}<br>${escaped(message)}</summary>` +
-      `<p>Seen in: ${escaped(facts.join(", "))}</p><h3>Request</h3><pre>${escaped(curl)}</pre><h3>In front</h3><pre>${escaped(front.slice(0, 4000))}</pre><h3>Behind</h3><pre>${escaped(behind.slice(0, 4000))}</pre></details>`,
+      `<p>Seen in: ${escaped(facts.join(", "))}</p><h3>Request</h3><pre>${escaped(curl)}</pre><h3>At the client</h3><pre>${escaped(clientSide.slice(0, 4000))}</pre><h3>At the vendor</h3><pre>${escaped(vendorSide.slice(0, 4000))}</pre></details>`,
   );
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title><style>${style}</style></head><body><h1>${title}</h1><p>${escaped(betweenSummary(report))}</p>${rows.join("\n")}<h2>Findings</h2>${found.join("\n") || "<p>None.</p>"}</body></html>\n`;
 }

@@ -51,7 +51,7 @@ const pauseMs = 6000;
 const cancelMs = 5000;
 
 /**
- * Puts a client before a gateway and an exact vendor behind it, sends requests that each contain one fact, and looks for it on the other
+ * Puts a client before a gateway and an exact vendor after it, sends requests that each contain one fact, and looks for it on the other
  * side, in both directions. Rejects with the system's error if the vendor cannot listen.
  */
 export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
@@ -172,8 +172,8 @@ function judgeCancel({ fact, received }: Observed): FactFinding[] {
       severity: "warning",
       path: fact.stream ? "stream" : "body",
       message,
-      front: "",
-      behind: "",
+      clientSide: "",
+      vendorSide: "",
     },
   ];
 }

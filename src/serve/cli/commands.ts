@@ -48,7 +48,7 @@ export function betweenCommand(program: Command): void {
     .command("between")
     .addHelpText("before", example("truewire between http://127.0.0.1:4000 --client messages --vendor openai"))
     .description(
-      "send requests through a gateway to a vendor double behind it, and report what was lost in either direction",
+      "send requests through a gateway to the double of a vendor, and report what was lost in either direction",
     )
     .argument("<url>", "the gateway's base URL; its upstream is configured as http://127.0.0.1:9001")
     .option("--client <api>", "the API of the clients: chat, responses or messages", "chat")
