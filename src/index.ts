@@ -146,6 +146,7 @@ export type {
   HostedFailureCode,
   HostedFileResults,
   HostedFunction,
+  HostedImage,
   HostedResult,
   HostedSearch,
   HostedServer,

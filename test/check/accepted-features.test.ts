@@ -38,6 +38,7 @@ const notProbed: Readonly<Record<string, string>> = {
   drop: "refusals name the members",
   rename: "only a person knows the other name",
   add: "only a person knows what to add",
+  hostedTools: "a probe must not search the web; the host says it, or a person",
 };
 
 test("every entry of a profile is probed, or the reason is here", () => {

@@ -31,7 +31,7 @@ test.skipIf(!isBuilt)("compressed, the page loads less than 110 kB at first, and
   // Loaded with what is judged first, with a request that the server did not read, with the first answer and code, and with views.
   for (const [name, most] of [
     ["judging-worker.js", 155_000],
-    ["read-body.js", 65_000],
+    ["read-body.js", 82_000],
     ["markdown-painter.js", 50_000],
     ["highlighting-worker.js", 45_000],
     ["formula-view.js", 70_000],
