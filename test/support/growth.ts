@@ -23,25 +23,26 @@ const maxSize = 1 << 13;
 export function growthOf(work: Work, firstSize = 256): number {
   let size = firstSize;
   let run = work(size);
-  // Of two rounds, as the first one may run before the compiler has optimized the work.
+  run();
+  // Of several rounds, as the first ones run before the compiler has optimized the work.
   let ms = least(run, 2);
   while (size < maxSize && ms < minMs) {
-    // Making the inputs costs more than quick work does: few steps, though not so large that quadratic work takes seconds.
-    size = Math.min(maxSize, size * 2 ** Math.ceil(Math.log2(minMs / Math.max(ms, 0.001)) / 2));
+    // Making the inputs costs more than quick work does: larger steps, though not so large that quadratic work takes seconds.
+    size *= ms < minMs / 4 ? 4 : 2;
     run = work(size);
     ms = least(run, 2);
   }
   let growth = least(work(size * 4), 1) / Math.max(ms, 0.02);
   const isHigh = (): boolean => growth >= maxGrowth * 0.7;
   if (isHigh()) growth = Math.min(growth, least(work(size * 4), 3) / Math.max(Math.min(ms, least(run, 3)), 0.02));
-  for (let attempt = 0; attempt < 3 && isHigh(); attempt++)
+  for (let attempt = 0; attempt < 5 && isHigh(); attempt++)
     // Of several rounds here, too: the first one may pay for the garbage of earlier inputs, which is all that quick work costs.
     growth = Math.min(growth, least(work(size * 16), 3) / Math.max(least(work(size * 4), 3), 0.2));
   return growth;
 }
 
 /** A run that takes this long, in milliseconds, is not repeated: what disturbs it for a moment is little of it. */
-const longMs = 50;
+const longMs = 500;
 
 function least(run: () => unknown, rounds: number): number {
   let ms = Infinity;
