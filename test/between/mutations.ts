@@ -59,6 +59,23 @@ export const defects: readonly Defect[] = [
   },
   {
     api: "messages",
+    name: "moves the cache mark of the user's text to its end",
+    request: (body) => ({
+      ...body,
+      messages: (body["messages"] as Messages).map((message) => {
+        const parts = message.content;
+        if (!Array.isArray(parts) || !("cache_control" in (parts[0] as Json))) return message;
+        const bare = (parts as Json[]).map(without("cache_control"));
+        return {
+          ...message,
+          content: bare.with(-1, { ...bare.at(-1), cache_control: { type: "ephemeral", ttl: "1h" } }),
+        };
+      }),
+    }),
+    finds: "request changed cacheMarks",
+  },
+  {
+    api: "messages",
     name: "loses the time of cache marks",
     request: everywhere((value) => ("ttl" in value ? without("ttl")(value) : value)),
     finds: "request changed cacheMarks",

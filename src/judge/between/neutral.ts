@@ -120,35 +120,32 @@ function neutralPart(part: ContentPart | AssistantPart, order: (id: string) => n
 
 /** Consecutive messages of one role are one turn: some APIs need that, and some cannot have it. */
 function merged(messages: readonly Json[]): Json[] {
-  const turns: { role: unknown; content: unknown[] }[] = [];
+  const turns: { role: unknown; content: Json[] }[] = [];
   for (const message of messages) {
-    if (message["role"] === "tool") {
-      turns.push({ role: "tool", content: [message] });
-      continue;
-    }
-    const content = (message["content"] as Json[] | undefined) ?? [];
     const last = turns.at(-1);
-    if (last && last.role === message["role"]) last.content = joinedTexts([...(last.content as Json[]), ...content]);
+    const content = message["role"] === "tool" ? [message] : ((message["content"] as Json[] | undefined) ?? []);
+    if (last && last.role === message["role"] && last.role !== "tool")
+      for (const part of content) last.content.push(part);
     else turns.push({ role: message["role"], content: [...content] });
   }
-  return turns;
+  return turns.map(({ role, content }) => ({ role, content: joinedTexts(content) }));
 }
 
-/** The numbers of the parts up to which the prompt is to be cached, with their times. */
+/** The numbers of the parts up to which the prompt is to be cached, from 1, with their times. A text in place of a list is one part. */
 function cacheMarks(messages: readonly Message[]): readonly Json[] | undefined {
   const marks: Json[] = [];
   let at = 0;
   for (const message of messages) {
-    const own = (message as { cacheMinutes?: number }).cacheMinutes;
-    if (own !== undefined) marks.push({ part: at, minutes: own });
-    const parts = Array.isArray(message.content) ? (message.content as readonly ContentPart[]) : [];
+    const parts = Array.isArray(message.content) ? (message.content as readonly ContentPart[]) : [{}];
     for (const part of parts) {
       at++;
       const { cacheMinutes } = part as { cacheMinutes?: number };
       if (cacheMinutes !== undefined) marks.push({ part: at, minutes: cacheMinutes });
     }
+    const { cacheMinutes } = message as { cacheMinutes?: number };
+    if (cacheMinutes !== undefined) marks.push({ part: at, minutes: cacheMinutes });
   }
-  return marks.length === 0 ? undefined : marks.map(({ minutes }) => ({ minutes }));
+  return marks.length === 0 ? undefined : marks;
 }
 
 function textOf(content: Message["content"]): string {
