@@ -2,7 +2,7 @@ import { execFile, spawn } from "node:child_process";
 import { createWriteStream, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 
 /** Where everything is that is installed here: outside of git, and of node_modules. `TRUEWIRE_INTEROP` names another folder. */
 export const place: string = resolve(process.env["TRUEWIRE_INTEROP"] ?? ".cache/interop");
@@ -175,5 +175,7 @@ export async function startServer(
     await new Promise((settle) => setTimeout(settle, 250));
   }
   await stop("SIGKILL");
-  throw new Error(`${file} ${isOver() ? "ended at its start" : `was not ready within ${seconds} s`}: see ${log}`);
+  console.error(`see ${log}`);
+  // The table of results has the message: no path of this machine.
+  throw new Error(`${basename(file)} ${isOver() ? "ended at its start" : `was not ready within ${seconds} s`}`);
 }
