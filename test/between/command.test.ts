@@ -53,6 +53,15 @@ test("a gateway that is not configured for the vendor is exit code 2, with what 
   );
 });
 
+test("a port in use is exit code 2, with what to do", async () => {
+  const gateway = await startPassThrough(() => "http://127.0.0.1:9");
+  const port = Number(new URL(gateway.url).port);
+  const { code, stderr } = await between(gateway.url, port);
+  gateway.close();
+  expect(code).toBe(2);
+  expect(stderr).toContain(`Port ${port} is in use. Choose another with --port`);
+});
+
 test.each([
   [["ftp://x"], /Give the gateway's base URL/],
   [["http://x", "--client", "gemini"], /--client must be one of chat, responses, messages/],

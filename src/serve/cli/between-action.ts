@@ -89,6 +89,8 @@ export async function betweenAction(target: string, flags: BetweenFlags): Promis
     else await writeFile(flags.output, written);
     return newCounts(report).error > 0 ? 1 : 0;
   } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EADDRINUSE")
+      return cannot(`Port ${flags.port} is in use. Choose another with --port, and configure the gateway for it.`);
     return cannot(error instanceof Error ? error.message : String(error));
   }
 }
