@@ -68,7 +68,7 @@ export const defects: readonly Defect[] = [
         const bare = (parts as Json[]).map(without("cache_control"));
         return {
           ...message,
-          content: bare.with(-1, { ...bare.at(-1), cache_control: { type: "ephemeral", ttl: "1h" } }),
+          content: [...bare.slice(0, -1), { ...bare.at(-1), cache_control: { type: "ephemeral", ttl: "1h" } }],
         };
       }),
     }),
