@@ -47,6 +47,53 @@ describe("truewire serve with hosted tools", () => {
     expect(searxng.searches.at(-1)?.get("q")).toBe("release notes");
   });
 
+  describe("of chat, by their names in the configuration", () => {
+    const ask = async (content: string, hosted: readonly string[]): Promise<readonly unknown[]> => {
+      const own = { hosted_tools: hosted, include_hosted_calls: true };
+      const messages = [{ role: "user" as const, content }];
+      const stream = await openai.chat.completions.create({ model: "model", messages, stream: true, ...own });
+      const calls: unknown[] = [];
+      for await (const chunk of stream) if ("hosted_call" in chunk) calls.push(chunk.hosted_call);
+      return calls;
+    };
+
+    test("the list of models names them", async () => {
+      const list = (await (await fetch(`${truewire.url}/v1/models`)).json()) as object;
+      const names = ["web_search", "web_fetch", "code_interpreter", "notes", "test"];
+      expect(list).toMatchObject({ truewire: { hosted_tools: names } });
+    });
+
+    test("a function of an MCP server", async () => {
+      const calls = await ask('mcp__test__add {"a":2,"b":3}', ["test", "web_search"]);
+      expect(calls).toMatchObject([
+        { kind: "mcp", tool: "test", name: "add", status: "running", arguments: '{"a":2,"b":3}' },
+        { kind: "mcp", tool: "test", name: "add", status: "completed", output: "5" },
+      ]);
+    });
+
+    test("code", async () => {
+      const calls = await ask('code_interpreter {"code":"1 + 1"}', ["code_interpreter"]);
+      expect(calls).toMatchObject([{ kind: "code_interpreter" }, { kind: "code_interpreter", status: "completed" }]);
+    });
+
+    test("a search, also with options of its own", async () => {
+      const messages = [{ role: "user" as const, content: 'web_search {"query":"release notes"}' }];
+      const own = { hosted_tools: ["web_search"], web_search_options: { search_context_size: "low" as const } };
+      const { choices } = await openai.chat.completions.create({ model: "model", messages, ...own });
+      expect(choices[0]?.message.content).toContain("Version 2 is faster.");
+    });
+
+    test("another name is refused with those that there are", async () => {
+      await expect(ask("Hello", ["notes", "web_serach"])).rejects.toMatchObject({
+        status: 400,
+        param: "hosted_tools[1]",
+        message: expect.stringContaining(
+          "Supported: 'web_search', 'web_fetch', 'code_interpreter', 'notes', and 'test'.",
+        ),
+      });
+    });
+  });
+
   test("a web search of Messages", async () => {
     const message = await anthropic.messages.create({
       model: "model",

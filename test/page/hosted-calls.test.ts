@@ -25,7 +25,8 @@ async function serve(): Promise<string[]> {
   await new Promise<void>((resolve) => searxng.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(searxng.address() as AddressInfo).port}`;
   const run = `code_interpreter=${path("run-code.mjs")}`;
-  return [`model=${path("calling-model.mjs")}`, `--web-search=${url}`, `--hosted-program=${run}`];
+  const mcp = `--mcp=test=${path("mcp-server.mjs")}`;
+  return [`model=${path("calling-model.mjs")}`, `--web-search=${url}`, `--hosted-program=${run}`, mcp];
 }
 
 describePage("Calls that run on the server", serve, (at) => {
@@ -36,12 +37,12 @@ describePage("Calls that run on the server", serve, (at) => {
 
   test("Play shows a search while it runs and when it is done, and its pages as links; a reload keeps them", async () => {
     await page.locator("#settings summary", { hasText: "Tools" }).click();
-    await page.getByLabel("Search the web, if this server does").check();
+    await page.getByLabel("web_search, if this server runs it").check();
     await page.getByLabel("Your message", { exact: true }).fill('web_search {"query":"release notes"}');
     await page.keyboard.press("Enter");
     const call = page.locator(".call.hosted");
     await expect.poll(() => call.locator("summary").textContent()).toBe("web_search release notes runs…");
-    expect(asked[0]).toMatchObject({ web_search_options: {}, include_hosted_calls: true });
+    expect(asked[0]).toMatchObject({ hosted_tools: ["web_search"], include_hosted_calls: true });
     await expect.poll(() => waiting.length).toBe(1);
     found();
     await answered(page, 1);
@@ -56,6 +57,26 @@ describePage("Calls that run on the server", serve, (at) => {
     await page.reload();
     await expect.poll(() => page.locator(".call.hosted summary").textContent()).toMatch(summary);
     await page.getByRole("region", { name: "Sources" }).waitFor();
+  });
+
+  test("Play shows a call of an MCP server and one of code, with arguments, result and error", async () => {
+    await page.locator("#settings summary", { hasText: "Tools" }).click();
+    await page.getByLabel("test, if this server runs it").check();
+    await page.getByLabel("code_interpreter, if this server runs it").check();
+    const call = page.locator(".call.hosted").last();
+    const send = async (text: string, count: number): Promise<void> => {
+      await page.getByLabel("Your message", { exact: true }).fill(text);
+      await page.keyboard.press("Enter");
+      await answered(page, count);
+      await call.locator("summary").click();
+    };
+    await send('mcp__test__add {"a":2,"b":3}', 1);
+    await expect.poll(() => call.locator("summary").textContent()).toMatch(/^test: add .*succeeded · [\d.]+ m?s$/);
+    expect(await call.getByLabel("Arguments of test: add").textContent()).toContain('"a": 2');
+    expect(await call.getByLabel("Result of test: add").textContent()).toBe("5");
+    await send('code_interpreter {"code":"throw"}', 2);
+    await expect.poll(() => call.locator("summary").textContent()).toMatch(/^code_interpreter throw failed · /);
+    expect(await call.getByLabel("Result of code_interpreter").textContent()).toContain("division by zero");
   });
 
   test("Inspect shows what each call was asked, what came back, how long it took, and why it failed, in each API", async () => {

@@ -17,6 +17,8 @@ export class Models extends Changing {
   names: readonly string[] = [];
   /** Those that take no images. Of others, the server may not know. */
   blind: ReadonlySet<string> = new Set();
+  /** The names of the tools that the server runs; undefined: it does not say. */
+  hostedTools: readonly string[] | undefined;
   /** Those that this server runs itself: they read no PDF and Office files. */
   local: ReadonlySet<string> = new Set();
   /** By model and name of the parameter. */
@@ -46,6 +48,7 @@ export class Models extends Changing {
       }
       if (response.ok) {
         const entries = entriesIn(body);
+        this.hostedTools = hostedToolsIn(body);
         this.names = entries.map(({ id }) => id);
         this.blind = new Set(entries.flatMap(({ id, blind }) => (blind ? [id] : [])));
         this.local = new Set(entries.flatMap(({ id, defaults }) => (isLocal(defaults) ? [id] : [])));
@@ -84,6 +87,11 @@ function entriesIn(body: unknown): {
       },
     ];
   });
+}
+
+function hostedToolsIn(body: unknown): readonly string[] | undefined {
+  const { hosted_tools: names } = isObject(body) && isObject(body["truewire"]) ? body["truewire"] : {};
+  return Array.isArray(names) ? names.filter((name) => typeof name === "string") : undefined;
 }
 
 function defaultsIn(model: JsonObject): ReadonlyMap<string, KnownDefault> {

@@ -266,7 +266,7 @@ function namedSettings(values: SettingsValues): ReadonlyMap<string, string> {
     ["system prompt", values.system.trim()],
     ["tools", values.tools.map((tool) => JSON.stringify({ ...tool, id: 0 })).join()],
     ["tool_choice", values.toolChoice.replace(/^tool:/, "")],
-    ["web_search_options", values.searchesWeb ? "{}" : ""],
+    ["hosted_tools", values.hostedTools.join(", ")],
     ["response_format", values.format === "text" ? "" : `${values.format} ${values.schema}`.trim()],
     ["n", values.choices === 1 ? "" : String(values.choices)],
     ["top_logprobs", values.alternatives === undefined ? "" : String(values.alternatives)],

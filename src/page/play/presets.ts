@@ -7,7 +7,7 @@ import {
   type Settings,
   type SettingsValues,
 } from "./settings.ts";
-import { flagAt, InvalidFile, integerAt, listOf, oneOf, parsedFile, recordOf, textAt } from "./readers.ts";
+import { InvalidFile, integerAt, listOf, oneOf, parsedFile, recordOf, textAt } from "./readers.ts";
 import type { Reader } from "./readers.ts";
 import type { PlayTool } from "./tool.ts";
 
@@ -186,7 +186,7 @@ function storedForm({
   parameters,
   tools,
   toolChoice,
-  searchesWeb,
+  hostedTools,
   format,
   schema,
   choices,
@@ -198,7 +198,7 @@ function storedForm({
     parameters: Object.fromEntries(entered.toSorted(([a], [b]) => (a < b ? -1 : 1))),
     tools: tools.map(({ name, description, parameters, canned }) => ({ name, description, parameters, canned })),
     toolChoice,
-    ...(searchesWeb && { searchesWeb }),
+    ...(hostedTools.length > 0 && { hostedTools }),
     format,
     schema,
     choices,
@@ -238,7 +238,7 @@ const presetMembers = {
     return { name, description, parameters, canned };
   }),
   toolChoice: textAt,
-  searchesWeb: flagAt,
+  hostedTools: listOf(textAt),
   format: oneOf<PresetValues["format"]>(["text", "json", "schema"]),
   schema: textAt,
   choices: integerAt(1, 128),

@@ -41,11 +41,6 @@ export const textAt: Reader<string> = (value, place) => {
   return value;
 };
 
-export const flagAt: Reader<boolean> = (value, place) => {
-  if (typeof value !== "boolean") throw new InvalidFile(place, "true or false", value);
-  return value;
-};
-
 export const numberAt: Reader<number> = (value, place) => {
   if (typeof value !== "number" || !Number.isFinite(value) || value < 0)
     throw new InvalidFile(place, "a number that is not negative", value);

@@ -16,7 +16,7 @@ export interface ChatBody {
 
 /** Returns the request for the conversation so far. Throws an error for people if they must correct something first. */
 export function requestBody(settings: Settings, said: readonly PlayMessage[]): ChatBody {
-  const { model, system, tools, toolChoice, searchesWeb, choices, alternatives } = settings;
+  const { model, system, tools, toolChoice, hostedTools, choices, alternatives } = settings;
   if (model === "") throw new Error("the server has not sent its list of models yet");
   const messages = withSystem(system, said);
   const format = responseFormat(settings);
@@ -31,7 +31,7 @@ export function requestBody(settings: Settings, said: readonly PlayMessage[]): C
       tools: tools.map(definitionOf),
       ...(toolChoice !== "" && { tool_choice: choiceOf(toolChoice) }),
     }),
-    ...(searchesWeb && { web_search_options: {}, include_hosted_calls: true }),
+    ...(hostedTools.length > 0 && { hosted_tools: hostedTools, include_hosted_calls: true }),
     ...(format && { response_format: format }),
     ...(choices > 1 && { n: choices }),
     ...(alternatives !== undefined && { logprobs: true, top_logprobs: alternatives }),

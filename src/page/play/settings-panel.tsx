@@ -43,7 +43,7 @@ export function SettingsPanel({ models, settings }: { readonly models: Models; r
         )}
       </Field>
       <ParameterSettings settings={settings} defaults={models.defaults.get(settings.model)} />
-      <ToolSettings settings={settings} />
+      <ToolSettings settings={settings} hosted={models.hostedTools ?? ["web_search"]} />
       <FormatSettings settings={settings} note={noteOf("response_format")} />
       <details>
         <summary>

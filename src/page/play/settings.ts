@@ -10,8 +10,8 @@ export interface PresetValues {
   readonly tools: readonly PlayTool[];
   /** "", `none`, `required`, or the name of a tool after `tool:`. */
   readonly toolChoice: string;
-  /** The server searches the web where the model asks for it. */
-  readonly searchesWeb: boolean;
+  /** The names of the tools that the server runs where the model calls them. */
+  readonly hostedTools: readonly string[];
   readonly format: "text" | "json" | "schema";
   /** A JSON schema. */
   readonly schema: string;
@@ -32,7 +32,7 @@ export const freshValues: PresetValues = {
   parameters: {},
   tools: [],
   toolChoice: "",
-  searchesWeb: false,
+  hostedTools: [],
   format: "text",
   schema: "",
   choices: 1,
@@ -55,7 +55,7 @@ export class Settings extends Changing implements SettingsValues {
   parameters = freshValues.parameters;
   tools = freshValues.tools;
   toolChoice = freshValues.toolChoice;
-  searchesWeb: boolean = freshValues.searchesWeb;
+  hostedTools = freshValues.hostedTools;
   format = freshValues.format;
   schema = freshValues.schema;
   choices = freshValues.choices;
@@ -107,7 +107,7 @@ export class Settings extends Changing implements SettingsValues {
   }
 
   get presetValues(): PresetValues {
-    const { system, parameters, tools, toolChoice, searchesWeb, format, schema, choices, alternatives } = this;
-    return { system, parameters, tools, toolChoice, searchesWeb, format, schema, choices, alternatives };
+    const { system, parameters, tools, toolChoice, hostedTools, format, schema, choices, alternatives } = this;
+    return { system, parameters, tools, toolChoice, hostedTools, format, schema, choices, alternatives };
   }
 }

@@ -4,10 +4,20 @@ import type { Settings } from "./settings.ts";
 import { toolIn } from "./tool.ts";
 import type { PlayTool } from "./tool.ts";
 
+interface Properties {
+  readonly settings: Settings;
+  /** The names of the tools that the server runs. */
+  readonly hosted: readonly string[];
+}
+
 /** The tools that a model may call, and what they give back. */
-export function ToolSettings({ settings }: { readonly settings: Settings }): VNode {
-  const { tools, toolChoice, searchesWeb } = settings;
-  const set = tools.length + (searchesWeb ? 1 : 0);
+export function ToolSettings({ settings, hosted }: Properties): VNode {
+  const { tools, toolChoice, hostedTools } = settings;
+  const set = tools.length + hostedTools.length;
+  const choose = (name: string, isChosen: boolean): void => {
+    const others = hostedTools.filter((other) => other !== name);
+    settings.set({ hostedTools: isChosen ? [...others, name] : others });
+  };
   const add = (): void => {
     const id = Math.max(0, ...tools.map((tool) => tool.id)) + 1;
     const tool: PlayTool = { id, name: "", description: "", parameters: "", canned: "" };
@@ -17,14 +27,18 @@ export function ToolSettings({ settings }: { readonly settings: Settings }): VNo
     <details>
       <summary>Tools{set > 0 && <span class="count">{set}</span>}</summary>
       <div class="stack">
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={searchesWeb}
-            onChange={({ currentTarget }) => settings.set({ searchesWeb: currentTarget.checked })}
-          />
-          Search the web, if this server does
-        </label>
+        {[...new Set([...hosted, ...hostedTools])].map((name) => (
+          <label key={name} class="check">
+            <input
+              type="checkbox"
+              checked={hostedTools.includes(name)}
+              onChange={({ currentTarget }) => choose(name, currentTarget.checked)}
+            />
+            <span>
+              <code>{name}</code>, if this server runs it
+            </span>
+          </label>
+        ))}
         {tools.map((tool) => (
           <ToolFields key={tool.id} tool={tool} settings={settings} />
         ))}

@@ -9,6 +9,7 @@ import { isFailed } from "../../wire/core/hosted-result.ts";
 import { checkHostedTools } from "../config/hosted-tools-schema.ts";
 import { invalidRequest } from "../../wire/core/failure.ts";
 import type { LogListener } from "../../wire/core/generation-observer.ts";
+import { singleKinds } from "../../wire/core/hosted-tool.ts";
 import type { HostedTool, HostedToolExecutors, HostedToolKind } from "../../wire/core/hosted-tool.ts";
 import type { ExecutorSetup, OpenExecutor } from "./executor.ts";
 
@@ -97,7 +98,8 @@ export class HostedToolPool {
           .close()
           .catch((error: unknown) => this.#log(`${executor.name} did not close: ${String(error)}`, "warn"));
     };
-    return { executors: all.length === 0 ? undefined : { find: (tool) => find(all, tool) }, commit, discard };
+    const names = all.map(({ executor }) => executor.name);
+    return { executors: all.length === 0 ? undefined : { names, find: (tool) => find(all, tool) }, commit, discard };
   }
 
   async close(): Promise<void> {
@@ -178,8 +180,7 @@ async function openTool(
 }
 
 function kindOf(type: string): HostedToolKind {
-  const known: readonly HostedToolKind[] = ["code_interpreter", "file_search", "image_generation"];
-  return known.find((kind) => kind === type) ?? "other";
+  return singleKinds.find((kind) => kind === type) ?? "other";
 }
 
 function find(all: readonly Opened[], tool: HostedTool): OpenExecutor | undefined {

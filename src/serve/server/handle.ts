@@ -239,6 +239,7 @@ function readRequest(body: unknown, endpoint: ModelEndpoint, found: Found, servi
   // OpenAI's gateway looks for the model before the API reads the request.
   if (!named && endpoint.findsModelFirst && profile.judgesAsVendor && typeof name === "string" && name !== "")
     throw modelNotServed(name, directory, profile, endpoint.lists);
+  const executors = hostedToolsOf(reply.client, service.hostedTools);
   const read = endpoint.read(
     body,
     {
@@ -248,7 +249,8 @@ function readRequest(body: unknown, endpoint: ModelEndpoint, found: Found, servi
       query: (name: string): string | undefined => exchange.query(name),
       turnSeal: turnSeal(service.stores.turnKey, reply.client?.owner ?? ""),
       standsFor: named?.from.settings.standsFor,
-      runs: runsHosted(hostedToolsOf(reply.client, service.hostedTools)),
+      runs: runsHosted(executors),
+      hostedNames: executors?.names ?? [],
       runsHostedTools: named?.from.runsHostedTools,
     },
     reply,

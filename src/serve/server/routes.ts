@@ -16,6 +16,7 @@ import { deleteFile, listFiles, requireFiles, showContent, showFile, uploadFile 
 import { generationEndpoint } from "./generate.ts";
 import { answerHealth, answerLiveness, answerMetrics } from "./health.ts";
 import { hashOf } from "./keys/key-ring.ts";
+import { hostedToolsOf } from "./keys/hosted-tools-of.ts";
 import { inspectRoutes } from "./inspect/inspect-routes.ts";
 import { modelsOf, unknownModel } from "./model-directory.ts";
 import { ollamaRoutes } from "./ollama.ts";
@@ -116,7 +117,7 @@ function routesOf(port: ServedPort): [string, ServerRoute][] {
   return [...found];
 }
 
-async function listModels(reply: Reply, { directory }: Service): Promise<void> {
+async function listModels(reply: Reply, { directory, hostedTools }: Service): Promise<void> {
   const models = modelsOf(reply.client, directory)
     .list()
     .map(({ info }) => info);
@@ -124,10 +125,14 @@ async function listModels(reply: Reply, { directory }: Service): Promise<void> {
   const others = reply.conventions.models?.list(models, (name) => reply.exchange.queries(name));
   // Codex's form, in which it also sends its version.
   if (others === undefined && reply.exchange.query("client_version") !== undefined) {
-    const text = writeModelList(models, reply.profile, { models: codexCatalog(models) });
+    const text = writeModelList(models, reply.profile, [], { models: codexCatalog(models) });
     return sendUnlessKnown(reply, { contentType, text, etag: `"${await hashOf(text)}"` });
   }
-  reply.send(200, contentType, others ?? writeModelList(models, reply.profile));
+  reply.send(
+    200,
+    contentType,
+    others ?? writeModelList(models, reply.profile, hostedToolsOf(reply.client, hostedTools)?.names),
+  );
 }
 
 function showModel(reply: Reply, { directory }: Service, name: string): void {

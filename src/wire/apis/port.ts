@@ -81,6 +81,8 @@ export interface ReadOptions {
    * for a request that is forwarded.
    */
   readonly runs?: ((tool: HostedTool) => boolean) | undefined;
+  /** The names of the hosted tools that the configuration has, and the client may use. */
+  readonly hostedNames?: readonly string[] | undefined;
   /** The request's headers, for APIs that check them. */
   readonly header?: HeaderReader;
   /** The members of the request's query, for APIs that have any. */

@@ -26,6 +26,8 @@ export interface HostedToolExecutor {
 
 /** The executors of a server. */
 export interface HostedToolExecutors {
+  /** The names of the configuration. */
+  readonly names: readonly string[];
   /**
    * Returns what runs a tool; undefined if nothing is configured for its kind. Throws `FailureError` for a tool that the configuration
    * does not allow: an MCP server that is not configured.
@@ -45,6 +47,8 @@ export interface HostedTool {
   readonly path: string;
   /** As the client declared it. */
   readonly declaration: Readonly<Record<string, unknown>>;
+  /** The client names it as the configuration does: no other server knows it. */
+  readonly isOwn?: boolean;
 }
 
 /** The kinds of hosted tools, by what they do. The APIs have several names and versions for each. */
@@ -56,6 +60,15 @@ export type HostedToolKind =
   | "file_search"
   | "image_generation"
   | "other";
+
+/** The kinds of which a server has one tool each. A type of this name is of this kind. */
+export const singleKinds = [
+  "web_search",
+  "web_fetch",
+  "code_interpreter",
+  "file_search",
+  "image_generation",
+] as const satisfies readonly HostedToolKind[];
 
 /** What a client asks of a hosted tool, independent of any API. */
 export interface HostedToolOptions {

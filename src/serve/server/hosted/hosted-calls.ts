@@ -230,7 +230,7 @@ interface Forwarding {
 
 /**
  * Whether hosted tools of a request run here, although the model's server speaks the client's API and would be sent them. A server that is
- * known to run hosted tools gets them, but for the MCP servers of this configuration (`mcp:NAME`), which it does not know. One that runs
+ * known to run hosted tools gets them, but for those that are named as in this configuration (`mcp:NAME`, `hosted_tools`), which it does not know. One that runs
  * none gets none. Any other gets those of requests for which nothing is configured here. Throws `FailureError` for a request with tools of
  * both: an answer comes from one place.
  */
@@ -245,11 +245,13 @@ export function runsHere({ hostedTools = [] }: GenerationRequest, { runs, runsHo
     }
   };
   if (runsHostedTools !== true) return hostedTools.some(runsTool);
-  const own = hostedTools.find((tool) => tool.options.server?.url?.startsWith("mcp:") === true && runsTool(tool));
+  const own = hostedTools.find(
+    (tool) => (tool.isOwn === true || tool.options.server?.url?.startsWith("mcp:") === true) && runsTool(tool),
+  );
   const other = own && hostedTools.find((tool) => !runsTool(tool));
   if (other)
     throw invalidRequest(
-      `This server runs ${own.options.server?.url}, and the model's server runs ${other.type}: a request can have tools of one of them only. Send two requests, or configure ${other.type} in hostedTools.`,
+      `This server runs ${own.options.server?.url ?? own.name}, and the model's server runs ${other.type}: a request can have tools of one of them only. Send two requests, or configure ${other.type} in hostedTools.`,
       other.path,
     );
   return own !== undefined;

@@ -86,7 +86,7 @@ async function run(
       { type: "end", end: { kind: "done" } } as const,
     ];
   }
-  const plan = planHostedTools(asked, { find: ({ kind }) => (kind === own.kind ? own : undefined) });
+  const plan = planHostedTools(asked, { names: [own.name], find: ({ kind }) => (kind === own.kind ? own : undefined) });
   const events: GenerationEvent[] = [];
   if (!plan) throw new Error("nothing is planned");
   for await (const batch of withHostedTools(source, {
@@ -324,7 +324,7 @@ describe("limits", () => {
         { type: "end", end: { kind: "done" } } as const,
       ];
     }
-    const plan = planHostedTools(request(), { find: () => own });
+    const plan = planHostedTools(request(), { names: [own.name], find: () => own });
     if (!plan) throw new Error("nothing is planned");
     const answer = withHostedTools(source, { ...plan, pauses: false })(request())[Symbol.asyncIterator]();
     await answer.next();

@@ -9,10 +9,12 @@ export function hostedToolsOf(
 ): HostedToolExecutors | undefined {
   const allowed = client?.hostedTools;
   if (!allowed || !executors) return executors;
+  const allows = (name: string): boolean => allowed.some((pattern) => matchesAlias(pattern, name));
   return {
+    names: executors.names.filter(allows),
     find(tool) {
       const executor = executors.find(tool);
-      return executor && allowed.some((pattern) => matchesAlias(pattern, executor.name)) ? executor : undefined;
+      return executor && allows(executor.name) ? executor : undefined;
     },
   };
 }

@@ -176,6 +176,7 @@ function optionsOfPrograms() {
     tool_choice: "auto",
     response_format: { type: "json_schema", json_schema: { name: "a", schema: {} } },
     grammar: 'root ::= "a"',
+    hosted_tools: [],
     reasoning_format: "none",
     logit_bias: { 1: 1 },
   };

@@ -108,9 +108,18 @@ function hearing({ architecture }: JsonObject): boolean | null {
   return Array.isArray(modalities) ? modalities.includes("audio") : null;
 }
 
-/** Writes the body of `GET /v1/models`. `more`: members for another client, after OpenAI's. */
-export function writeModelList(models: readonly ModelInfo[], profile: Profile, more: object = {}): string {
-  return write({ object: "list", data: models.map((model) => modelObject(model, profile)), ...more }, profile);
+/**
+ * Writes the body of `GET /v1/models`. `hostedTools`: the names of those that the client may use, which profile `exact` does not show.
+ * `more`: members for another client, after OpenAI's.
+ */
+export function writeModelList(
+  models: readonly ModelInfo[],
+  profile: Profile,
+  hostedTools: readonly string[] = [],
+  more: object = {},
+): string {
+  const own = forms[profile.name].extended && hostedTools.length > 0 && { truewire: { hosted_tools: hostedTools } };
+  return write({ object: "list", data: models.map((model) => modelObject(model, profile)), ...own, ...more }, profile);
 }
 
 /** Writes the body of `GET /v1/models/{id}`. */

@@ -33,6 +33,7 @@ export interface RequestDraft {
   readonly turnSeal: TurnSeal;
   /** See `ReadOptions`. */
   readonly runs: ReadOptions["runs"];
+  readonly hostedNames: ReadOptions["hostedNames"];
   /** What such values contain; absent: there are none. */
   sealed?: SealedValues;
   /** The request so far; `sharedMembers` completes it. */
@@ -89,7 +90,7 @@ export type NamedChoice =
 
 export function emptyDraft(
   endpoint: string,
-  { profile = lean, forwards = false, turnSeal = openSeal, standsFor, runs }: ReadOptions = {},
+  { profile = lean, forwards = false, turnSeal = openSeal, standsFor, runs, hostedNames }: ReadOptions = {},
 ): RequestDraft {
   const sampling: Sampling = {};
   const limits: AnswerLimits = {};
@@ -102,6 +103,7 @@ export function emptyDraft(
     standsFor,
     turnSeal,
     runs,
+    hostedNames,
     request: { id: "", model: "", sampling, limits, wantsUsage: false, stream: false, extra },
     asked: {
       stream: false,

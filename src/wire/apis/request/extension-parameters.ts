@@ -1,9 +1,17 @@
 import * as z from "zod";
+import { singleKinds } from "../../core/hosted-tool.ts";
 import type { HostedTool } from "../../core/hosted-tool.ts";
 import { given } from "../../core/json.ts";
 import type { RequestDraft } from "./draft.ts";
 import { extensionParameter, ownParameter, refusedParameter, type RequestParameter, setMember } from "./parameter.ts";
-import { arrayTooLong, checkTotalLength, invalidType, unsupportedParameter, unsupportedValue } from "./refusals.ts";
+import {
+  arrayTooLong,
+  checkTotalLength,
+  invalidType,
+  listed as listedNames,
+  unsupportedParameter,
+  unsupportedValue,
+} from "./refusals.ts";
 import { anyObject, decimalShape, integerShape, list, stringOrStrings, strings } from "./shapes.ts";
 
 const place = z.string().nullish();
@@ -273,6 +281,15 @@ export const extensionParameters: readonly RequestParameter[] = [
     setTimings,
   ),
   ownParameter(
+    "hosted_tools",
+    {
+      endpoints: ["chat"],
+      note: "The tools that this server runs if the model calls them, by their names in the configuration: `web_search`, `web_fetch`, the names of MCP servers and programs (docs/hosted-tools.md). `GET /v1/models` lists them.",
+      shape: list(z.string(), { phrase: "an array of strings", most: 32 }),
+    },
+    (names, draft) => addHosted(draft, ...names.map((name, index) => ownTool(name, index, draft))),
+  ),
+  ownParameter(
     "include_hosted_calls",
     {
       endpoints: ["chat"],
@@ -369,7 +386,7 @@ export const refusedParameters: readonly RequestParameter[] = [
       (options, draft) => {
         const tool = webSearchTool(options);
         if (draft.runs?.(tool) !== true) throw unsupportedParameter(tool.path);
-        draft.request.hostedTools = [tool];
+        addHosted(draft, tool);
       },
     ),
     readForwarded(value, draft) {
@@ -414,6 +431,26 @@ function webSearchTool({
   const type = "web_search_options";
   const options = given({ contextSize, userLocation });
   return { type, kind: "web_search", name: "web_search", options, path: type, declaration: {} };
+}
+
+/** A tool by its name in the configuration. Throws `FailureError` for one that is not there, or that the client's key does not allow. */
+function ownTool(name: string, index: number, { runs, hostedNames = [] }: RequestDraft): HostedTool {
+  const path = `hosted_tools[${index}]`;
+  if (!hostedNames.includes(name)) {
+    const supported =
+      hostedNames.length === 0 ? "This server has none." : `Supported: ${listedNames(hostedNames, "and")}.`;
+    throw unsupportedValue(path, `'${name}'`, supported);
+  }
+  const kind = singleKinds.find((one) => one === name) ?? "other";
+  const tool = { type: name, kind, name, options: {}, path, declaration: {}, isOwn: true } as const;
+  if (kind !== "other" || runs?.(tool) === true) return tool;
+  return { ...tool, kind: "mcp", options: { server: { label: name, url: `mcp:${name}` } } };
+}
+
+/** The first one of two of the same name applies. */
+function addHosted({ request }: RequestDraft, ...tools: readonly HostedTool[]): void {
+  const all = [...(request.hostedTools ?? []), ...tools];
+  request.hostedTools = [...new Map(all.toReversed().map((tool) => [tool.name, tool])).values()].toReversed();
 }
 
 function refuseAlways(name: string, note: string): RequestParameter {
