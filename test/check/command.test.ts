@@ -200,7 +200,7 @@ describe("what cannot be checked: 2, one sentence on stderr, nothing on stdout",
     const none = await check(`${url}/v1`, "--only", "nothing");
     expect(none.code).toBe(2);
     expect(none.stderr).toMatch(
-      /no probe for --only nothing\. It takes APIs \(models, chat, completions, responses, embeddings, messages, ollama\)/,
+      /no probe for --only nothing\. It takes APIs \(models, chat, completions, responses, embeddings, messages, ollama, gemini\)/,
     );
   });
 });

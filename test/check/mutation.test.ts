@@ -3,6 +3,7 @@ import { everyRule } from "../../src/judge/check/rules/every-rule.ts";
 import { formOf } from "../../src/judge/check/rules/form.ts";
 import { judge } from "../../src/judge/check/rules/judge.ts";
 import { legalBody } from "./legal/body.ts";
+import { legalGemini } from "./legal/gemini.ts";
 import { legalOllama } from "./legal/ollama.ts";
 import { legalResponseBody, legalResponseSocket, legalResponseStream } from "./legal/responses.ts";
 import { type Legal, legalStream } from "./legal/stream.ts";
@@ -36,10 +37,13 @@ test.each<[string, (seed: number) => Legal]>([
   },
 );
 
-test("exchanges of our own writer of Ollama's API have no finding", () => {
+test.each([
+  ["Ollama", legalOllama],
+  ["Gemini", legalGemini],
+])("exchanges of our own writer of %s's API have no finding", (_, legal) => {
   const found: string[] = [];
   for (let seed = 0; seed < count; seed++)
-    for (const { rule, found: what } of judge(legalOllama(seed).exchange).findings)
+    for (const { rule, found: what } of judge(legal(seed).exchange).findings)
       found.push(`seed ${seed}: ${rule}: ${what}`);
   expect(found).toEqual([]);
 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runCheck } from "../../src/judge/check/probe/run-check.ts";
 import { ruleNamed } from "../../src/judge/check/rules/every-rule.ts";
+import { geminiRules } from "../../src/judge/check/rules/gemini/gemini-rules.ts";
 import { ollamaRules } from "../../src/judge/check/rules/ollama/ollama-rules.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { programmedTemplate } from "../fixtures/programmed-template.ts";
@@ -51,6 +52,17 @@ test.each<["lean" | "exact", string]>([
   expect(found).toEqual([]);
   expect(run.judged.length).toBeGreaterThan(120);
   expect(run.judged.filter(({ id }) => id.startsWith("messages/")).length).toBeGreaterThan(50);
+});
+
+test.each(["lean", "exact"])("Gemini's API in profile %s, its first model", async (wire) => {
+  const url = `${servers.get(wire)?.url}/v1`;
+  const run = await runCheck({ url, only: ["gemini"], timeout: waitMs, concurrency: 2 });
+  expect(
+    run.judged.flatMap(({ id, findings }) => findings.map(({ rule, found }) => `${id}: ${rule}: ${found}`)),
+  ).toEqual([]);
+  // The first model makes random JSON, which is cut, and no calls.
+  const rules = Object.keys(geminiRules).filter((id) => !/(format|call-ids)$/.test(id));
+  expect([...new Set(run.judged.flatMap(({ shown }) => shown))]).toEqual(expect.arrayContaining(rules));
 });
 
 test.each(["lean", "exact"])("Ollama's API in profile %s", async (wire) => {

@@ -91,13 +91,27 @@ function endpointOfPath(method: string, path: string): Exchange["endpoint"] | un
     ["/api/embed", "ollama-embed"],
     ["/api/show", "ollama-show"],
   ];
-  return method === "POST" ? posted.find(([end]) => path.endsWith(end))?.[1] : undefined;
+  return method === "POST" ? (geminiEndpoint(path) ?? posted.find(([end]) => path.endsWith(end))?.[1]) : undefined;
+}
+
+/** The methods of Gemini's API follow the model: `/v1beta/models/m:generateContent?alt=sse`. */
+function geminiEndpoint(path: string): Exchange["endpoint"] | undefined {
+  const [, method] = /:(\w+)(?:\?|$)/.exec(path) ?? [];
+  const methods: Readonly<Record<string, Exchange["endpoint"]>> = {
+    generateContent: "gemini",
+    streamGenerateContent: "gemini",
+    countTokens: "gemini-tokens",
+    embedContent: "gemini-embedding",
+    batchEmbedContents: "gemini-embeddings",
+  };
+  return method !== undefined && Object.hasOwn(methods, method) ? methods[method] : undefined;
 }
 
 function endpointOf(body: string, request: Record<string, unknown> | undefined): Exchange["endpoint"] {
   if (/^\s*\{\s*"object"\s*:\s*"response.input_tokens"/.test(body)) return "response-tokens";
   if (/"object"\s*:\s*"response.compaction"/.test(body)) return "response-compaction";
   if (/^\s*\{[^{}]*"type"\s*:\s*"message_batch(_deleted)?"/.test(body)) return "other";
+  if (/^\s*(?:data:\s*|\[\s*)?\{\s*"(?:candidates|promptFeedback|usageMetadata)"\s*:/.test(body)) return "gemini";
   if (/"object"\s*:\s*"response"|"type"\s*:\s*"response\.\w/.test(body)) return "responses";
   const anthropics = anthropicEndpoint(body);
   if (anthropics) return anthropics;

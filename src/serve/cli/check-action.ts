@@ -6,7 +6,7 @@ import { isHar, isRecording, recordedAnswers } from "../../judge/capture/read-ca
 import type { RecordedAnswer } from "../../judge/capture/read-captures.ts";
 import { capturedAnswers, judgeAnswer, judgeCapture } from "../../judge/check/check-capture.ts";
 import { judgementOf } from "../../judge/check/probe/judged.ts";
-import { CheckError, isMessagesOnly, runCheck } from "../../judge/check/probe/run-check.ts";
+import { CheckError, onlyVendor, runCheck } from "../../judge/check/probe/run-check.ts";
 import { htmlReport } from "../../judge/check/report/report-tree.ts";
 import { prettyReport, ruleList } from "../../judge/check/report/terminal.ts";
 import { jsonReport, junitReport, markdownReport } from "../../judge/check/report/text-reports.ts";
@@ -80,7 +80,7 @@ async function checkServer(target: string | undefined, flags: CheckFlags, profil
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw new CheckError("Give the API's base URL, such as http://localhost:11434/v1, or a capture with --file.");
   const only = flags.only === undefined ? undefined : [flags.only].flat();
-  const key = flags.key ?? (isMessagesOnly(only) ? process.env.ANTHROPIC_API_KEY : process.env.OPENAI_API_KEY);
+  const key = flags.key ?? process.env[onlyVendor(only).variable];
   const tty = process.stderr.isTTY;
   const run = await runCheck({
     url,

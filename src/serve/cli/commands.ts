@@ -19,10 +19,13 @@ export function checkCommand(program: Command): void {
     .description("check whether a server, or a captured answer, follows the OpenAI API or Anthropic's Messages API")
     .argument("[url]", "the API's base URL, such as http://localhost:11434/v1")
     .option("--model <name>", "the model to ask (default: the first that the server lists)")
-    .option("--key <key>", "the API key (default: $OPENAI_API_KEY; with --only messages $ANTHROPIC_API_KEY)")
+    .option(
+      "--key <key>",
+      "the API key (default: $OPENAI_API_KEY; with --only messages $ANTHROPIC_API_KEY, with --only gemini $GEMINI_API_KEY)",
+    )
     .option(
       "--only <word...>",
-      "only the probes of an API (chat, completions, responses, embeddings, models, messages, ollama), or whose id begins so (text, tools, wrong)",
+      "only the probes of an API (chat, completions, responses, embeddings, models, messages, ollama, gemini), or whose id begins so (text, tools, wrong)",
     )
     .option("--profile <name>", "require one form of answers, lean or exact; every difference is then an error")
     .option("--max-warnings <n>", "exit with 1 when more rules than this end in a warning")

@@ -8,6 +8,7 @@ import { legalGroups } from "./messages/groups.ts";
 import { legalMessages } from "./messages/legal-messages.ts";
 import { messageMutations } from "./messages/message-mutations.ts";
 import type { IllegalChange, LegalChange } from "./mutation.ts";
+import { geminiMutations, legalGeminis } from "./gemini/gemini-mutations.ts";
 import { legalOllamas, ollamaMutations } from "./ollama/ollama-mutations.ts";
 import { profileMutations } from "./profile/profile-mutations.ts";
 import { illegalResponses } from "./responses/illegal.ts";
@@ -27,6 +28,7 @@ export const illegalChanges: readonly IllegalChange[] = [
   ...diagnosisMutations,
   ...messageMutations,
   ...ollamaMutations,
+  ...geminiMutations,
 ];
 
 /** Every change that no rule may mind. */
@@ -41,4 +43,5 @@ export const legalChanges: readonly LegalChange[] = [
   ...legalMessages,
   ...legalGroups,
   ...legalOllamas,
+  ...legalGeminis,
 ];

@@ -41,7 +41,8 @@ export function requestHeaders(
   { endpoint, version = "2023-06-01" }: Pick<Exchange, "endpoint"> & Pick<Probe, "version">,
   key: string | undefined,
 ): Record<string, string> {
-  if (vendorOf({ endpoint }) === "Anthropic")
-    return { "anthropic-version": version, ...(key !== undefined && { "x-api-key": key }) };
+  const vendor = vendorOf({ endpoint });
+  if (vendor === "Google") return key === undefined ? {} : { "x-goog-api-key": key };
+  if (vendor === "Anthropic") return { "anthropic-version": version, ...(key !== undefined && { "x-api-key": key }) };
   return key === undefined ? {} : { authorization: `Bearer ${key}` };
 }

@@ -20,6 +20,7 @@ import { type Judged, judgedResult, judgedTogether } from "./judged.ts";
 import { liveScenarios } from "./live.ts";
 import { responseLanes } from "./response-lanes.ts";
 import { type Scenario, ScenarioSteps } from "./scenario.ts";
+import { geminiProbes } from "./gemini-probes.ts";
 import { messagesProbes } from "./messages-probes.ts";
 import { ollamaProbes } from "./ollama-probes.ts";
 import { probes as openaiProbes, refusedFeatures } from "./probes.ts";
@@ -68,7 +69,7 @@ export class CheckError extends Error {
   }
 }
 
-const probes: readonly Probe[] = [...openaiProbes, ...messagesProbes, ...ollamaProbes];
+const probes: readonly Probe[] = [...openaiProbes, ...messagesProbes, ...ollamaProbes, ...geminiProbes];
 
 /** The words of `--only` that are an API's. */
 const apis = [...new Set(probes.flatMap(({ endpoint }) => apiOfEndpoint[endpoint] ?? []))];
@@ -97,8 +98,8 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   const absent = only === undefined ? await absentApis(target) : undefined;
   const wanted = (id: string, api: string | undefined) =>
     only === undefined
-      ? // Ollama's API is next to the one under check.
-        api !== "ollama" && absent?.has(api) !== true
+      ? // Ollama's API and Gemini's are next to the one under check.
+        api !== "ollama" && api !== "gemini" && absent?.has(api) !== true
       : only.some((word) => (apis.includes(word) ? api === word : id.startsWith(word)));
   const chosen = probes.filter(
     ({ id, endpoint, profile }) =>
@@ -172,12 +173,15 @@ function twinOf(probe: Probe): Probe | undefined {
 }
 
 async function firstModel(url: string, options: CheckOptions): Promise<string> {
-  const endpoint = isMessagesOnly(options.only) ? "anthropic-models" : "models";
-  const headers = requestHeaders({ endpoint }, options.key);
+  const vendor = onlyVendor(options.only);
+  const headers = requestHeaders({ endpoint: vendor.models }, options.key);
   let status: number;
   let text: string;
   try {
-    const response = await httpRequest(`${url}/models`, { headers, signal: AbortSignal.timeout(options.timeout) });
+    const response = await httpRequest(new URL(`${url}${vendor.path}`), {
+      headers,
+      signal: AbortSignal.timeout(options.timeout),
+    });
     status = response.statusCode;
     text = await response.body.text();
   } catch (cause) {
@@ -186,31 +190,65 @@ async function firstModel(url: string, options: CheckOptions): Promise<string> {
     });
   }
   if (status === 401 || status === 403)
-    throw new CheckError(
-      `${url} asks for a key: pass it with --key or in ${endpoint === "models" ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY"}.`,
-      { problem: `${url} asks for a key, or for another one (status ${status}).` },
-    );
+    throw new CheckError(`${url} asks for a key: pass it with --key or in ${vendor.variable}.`, {
+      problem: `${url} asks for a key, or for another one (status ${status}).`,
+    });
   let id: unknown;
   try {
-    const list: unknown = JSON.parse(text);
-    const [first] = isObject(list) && Array.isArray(list.data) ? list.data : [];
-    id = isObject(first) ? first.id : undefined;
+    id = vendor.first(JSON.parse(text));
   } catch {
     id = undefined;
   }
   if (typeof id !== "string") {
     const hint = status === 404 && !/\/v\d+$/.test(url) ? ` (or is its base URL ${url}/v1?)` : "";
     throw new CheckError(
-      `${url}/models did not return a model list (status ${status}): name a model with --model${hint}.`,
-      { problem: `${url}/models did not return a model list (status ${status}): name a model${hint}.` },
+      `${url}${vendor.path} did not return a model list (status ${status}): name a model with --model${hint}.`,
+      { problem: `${url}${vendor.path} did not return a model list (status ${status}): name a model${hint}.` },
     );
   }
   return id;
 }
 
-/** Nothing but the Messages API is to be asked: the server may have no other. */
-export function isMessagesOnly(only: readonly string[] | undefined): boolean {
-  return only !== undefined && only.every((word) => word === "messages" || word.startsWith("messages/"));
+/** How a server lists its models, and where its key is. */
+interface Vendor {
+  readonly models: Probe["endpoint"];
+  readonly path: string;
+  /** The environment variable with the key. */
+  readonly variable: string;
+  /** The first model of the list that generates text. */
+  first(list: unknown): unknown;
+}
+
+const openai: Vendor = {
+  models: "models",
+  path: "/models",
+  variable: "OPENAI_API_KEY",
+  first: (list) => itemsOf(list, "data")[0]?.["id"],
+};
+const vendors: Readonly<Record<string, Vendor>> = {
+  messages: { ...openai, models: "anthropic-models", variable: "ANTHROPIC_API_KEY" },
+  gemini: {
+    models: "gemini-models",
+    path: "/../v1beta/models",
+    variable: "GEMINI_API_KEY",
+    first: (list) => {
+      const generating = itemsOf(list, "models").find(
+        ({ supportedGenerationMethods: methods }) => Array.isArray(methods) && methods.includes("generateContent"),
+      );
+      return typeof generating?.["name"] === "string" ? generating["name"].replace(/^models\//, "") : undefined;
+    },
+  },
+};
+
+function itemsOf(list: unknown, member: string): readonly Readonly<Record<string, unknown>>[] {
+  const items: unknown = isObject(list) ? list[member] : undefined;
+  return Array.isArray(items) ? items.filter(isObject) : [];
+}
+
+/** The vendor whose API alone is to be asked: the server may have no other. OpenAI if there are several. */
+export function onlyVendor(only: readonly string[] | undefined): Vendor {
+  const api = Object.keys(vendors).find((name) => only?.every((word) => word === name || word.startsWith(`${name}/`)));
+  return (api !== undefined && vendors[api]) || openai;
 }
 
 /** Maps in order, with at most `limit` running in parallel. */

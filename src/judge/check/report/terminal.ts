@@ -81,7 +81,8 @@ const sources = [
   "Sources: OpenAI's specification (its OpenAPI document) and documentation (developers.openai.com, by page), and other standards; recordings",
   "of api.openai.com (4,650 exchanges of 2023-04 to 2026-08, and 650 of its Responses API of 2026, from the tests of public projects; `n of m`",
   "is how many of them follow the rule); issues and pull requests on GitHub, by project and number. For the Messages API (`messages/…`): Anthropic's documentation (platform.claude.com,",
-  "by page), the types of its SDK 0.120.0, and recordings of api.anthropic.com (970 exchanges of 2024-04 to 2026-08). An `error` violates",
+  "by page), the types of its SDK 0.120.0, and recordings of api.anthropic.com (970 exchanges of 2024-04 to 2026-08). For Gemini's API",
+  "(`gemini/…`): Google's documentation (ai.google.dev, by page) and the recordings of crmne/ruby_llm and simonw/llm-gemini. An `error` violates",
   "the specification or breaks an official client; a `warning` breaks other clients; a `note` is a difference from the vendor that breaks no",
   "known client.",
 ];

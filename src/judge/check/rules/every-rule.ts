@@ -1,12 +1,15 @@
 import { readTexts } from "./read-texts.ts";
 import type { Rule } from "./rule.ts";
 import { chatTexts } from "./texts/chat.ts";
+import { geminiTexts } from "./texts/gemini.ts";
 import { messagesTexts } from "./texts/messages.ts";
 import { othersTexts } from "./texts/others.ts";
 import { responsesTexts } from "./texts/responses.ts";
 
 /** All rules: about one exchange, by API; about a requested profile; about several exchanges. */
-export const everyRule: readonly Rule[] = [chatTexts, messagesTexts, responsesTexts, othersTexts].flatMap(readTexts);
+export const everyRule: readonly Rule[] = [chatTexts, messagesTexts, responsesTexts, geminiTexts, othersTexts].flatMap(
+  readTexts,
+);
 
 const byId: ReadonlyMap<string, Rule> = new Map(everyRule.map((rule) => [rule.id, rule]));
 

@@ -35,6 +35,13 @@ export interface Exchange {
     | "ollama-version"
     | "ollama-embed"
     | "ollama-embeddings"
+    /** `:generateContent` and `:streamGenerateContent` of Gemini's API, and its paths next to them. */
+    | "gemini"
+    | "gemini-tokens"
+    | "gemini-models"
+    | "gemini-model"
+    | "gemini-embedding"
+    | "gemini-embeddings"
     | "other";
   readonly request: {
     readonly method: string;
@@ -79,14 +86,25 @@ export const apiOfEndpoint: Readonly<Record<Exchange["endpoint"], string | undef
   "ollama-version": "ollama",
   "ollama-embed": "ollama",
   "ollama-embeddings": "ollama",
+  gemini: "gemini",
+  "gemini-tokens": "gemini",
+  "gemini-models": "gemini",
+  "gemini-model": "gemini",
+  "gemini-embedding": "gemini",
+  "gemini-embeddings": "gemini",
   other: undefined,
 };
 
 /** Returns the vendor of an endpoint's API, which decides the form of errors and headers. */
-export function vendorOf({ endpoint }: Pick<Exchange, "endpoint">): "OpenAI" | "Anthropic" | "Ollama" {
-  const api = apiOfEndpoint[endpoint];
-  return api === "messages" ? "Anthropic" : api === "ollama" ? "Ollama" : "OpenAI";
+export function vendorOf({ endpoint }: Pick<Exchange, "endpoint">): "OpenAI" | "Anthropic" | "Ollama" | "Google" {
+  return vendors[apiOfEndpoint[endpoint] ?? ""] ?? "OpenAI";
 }
+
+const vendors: Readonly<Record<string, "Anthropic" | "Ollama" | "Google">> = {
+  messages: "Anthropic",
+  ollama: "Ollama",
+  gemini: "Google",
+};
 
 /** Returns a member of the request's body, or `undefined` if the request is not known. */
 export function requestMember(exchange: Exchange, member: string): unknown {
@@ -108,12 +126,20 @@ export function isStream(exchange: Exchange): boolean {
   const { endpoint, request, response } = exchange;
   if (endpoint === "response-socket") return true;
   if (response.status !== 200) return false;
-  if (vendorOf(exchange) === "Ollama") return isOllamaStream(exchange);
+  const vendor = vendorOf(exchange);
+  if (vendor === "Ollama") return isOllamaStream(exchange);
+  // A stream that is a JSON list is named by its path alone.
+  if (vendor === "Google") return endpoint === "gemini" && isGeminiStream(exchange);
   if (request.body) return request.body.stream === true;
   return (
     response.headers?.["content-type"]?.startsWith("text/event-stream") ??
     /^\s*(data|event|id|retry|):/.test(response.body)
   );
+}
+
+/** Of a capture without its path, the look of the body says it. */
+function isGeminiStream({ request: { path }, response: { body } }: Exchange): boolean {
+  return path === "" ? /^\s*(?:data:|\[)/.test(body) : path.includes(":streamGenerateContent");
 }
 
 /** A stream is the default of Ollama's API. A request without messages or prompt is answered whole. */

@@ -43,7 +43,7 @@ function chatForm(view: StreamView): Form | undefined {
 
 function datedForm(exchange: Exchange): Form | undefined {
   const vendor = vendorOf(exchange);
-  if (vendor === "Ollama") return undefined;
+  if (vendor === "Ollama" || vendor === "Google") return undefined;
   const view = isStream(exchange) ? streamView(exchange) : bodyView(exchange);
   const date = answerDate(view);
   if (date === "") return undefined;

@@ -6,6 +6,7 @@ import { modelRules } from "./body/models.ts";
 import { bodyRequestRules } from "./body/request-rules.ts";
 import { type Exchange, isStream, vendorOf } from "./exchange.ts";
 import { isBeforeExact } from "./form.ts";
+import { geminiRules, geminiView } from "./gemini/gemini-rules.ts";
 import { messageBodyRules } from "./messages/body-rules.ts";
 import { messageRules } from "./messages/message-rules.ts";
 import { streamedMessage, wholeMessage } from "./messages/message-view.ts";
@@ -96,6 +97,10 @@ export function judge(exchange: Exchange, requestedProfile?: ProfileName | "open
   const vendor = vendorOf(exchange);
   if (vendor === "Ollama") {
     apply(ollamaRules, ollamaView(exchange), undefined);
+    return { findings, shown };
+  }
+  if (vendor === "Google") {
+    apply(geminiRules, geminiView(exchange), undefined);
     return { findings, shown };
   }
   const view = isStream(exchange) ? streamView(exchange) : bodyView(exchange);

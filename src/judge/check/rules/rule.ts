@@ -20,6 +20,7 @@ export type Concern =
   | "it differs from OpenAI"
   | "it differs from Anthropic"
   | "it differs from Ollama"
+  | "it differs from Google"
   | "it is not the form that was demanded";
 
 /** What a rule says. The tables of ./texts/ have those of all rules. */

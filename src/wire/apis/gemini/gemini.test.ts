@@ -477,6 +477,9 @@ describe("answers", () => {
     ];
     const answer = whole(events);
     expect(answer.candidates[0]).toMatchObject({ ...metadata, content: { parts: [...code, { text: "a" }] } });
+    // The order of recorded answers.
+    const { groundingMetadata } = answer.candidates[0] as unknown as typeof metadata;
+    expect(Object.keys(groundingMetadata)).toEqual(["groundingChunks", "webSearchQueries"]);
     const chunks = chunksOf(stream(events));
     expect(partsOf(chunks)).toEqual([...code, { text: "a" }, { text: "" }]);
     expect(chunks.at(-1)?.candidates[0]).toMatchObject(metadata);

@@ -64,11 +64,45 @@ export const geminiLogprobs = z.object({
 const webSource = z.object({ uri: z.string(), title: z.string().optional() });
 
 export const geminiGrounding = z.object({
-  webSearchQueries: z.array(z.string()).optional(),
+  searchEntryPoint: anything.optional(),
   groundingChunks: z.array(z.object({ web: webSource.optional() })).optional(),
   groundingSupports: z.array(anything).optional(),
-  searchEntryPoint: anything.optional(),
+  webSearchQueries: z.array(z.string()).optional(),
 });
+
+/** Source: `FinishReason`. */
+export const geminiFinishReason = z.enum([
+  "STOP",
+  "MAX_TOKENS",
+  "SAFETY",
+  "RECITATION",
+  "LANGUAGE",
+  "OTHER",
+  "BLOCKLIST",
+  "PROHIBITED_CONTENT",
+  "SPII",
+  "MALFORMED_FUNCTION_CALL",
+  "IMAGE_SAFETY",
+  "IMAGE_PROHIBITED_CONTENT",
+  "IMAGE_OTHER",
+  "IMAGE_RECITATION",
+  "NO_IMAGE",
+  "UNEXPECTED_TOOL_CALL",
+  "TOO_MANY_TOOL_CALLS",
+  "MISSING_THOUGHT_SIGNATURE",
+  "MALFORMED_RESPONSE",
+]);
+
+/** The data members of a part, of which it has one. */
+export const geminiPartKinds = [
+  "text",
+  "inlineData",
+  "functionCall",
+  "executableCode",
+  "codeExecutionResult",
+  "toolCall",
+  "toolResponse",
+] as const satisfies readonly (keyof z.infer<typeof geminiPart>)[];
 
 export const geminiCandidate = z.object({
   content: geminiContent.optional(),

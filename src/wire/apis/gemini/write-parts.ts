@@ -138,8 +138,8 @@ export class PartWriter {
     return {
       ...((this.#queries.length > 0 || chunks.length > 0) && {
         groundingMetadata: {
-          ...(this.#queries.length > 0 && { webSearchQueries: this.#queries }),
           ...(chunks.length > 0 && { groundingChunks: chunks }),
+          ...(this.#queries.length > 0 && { webSearchQueries: this.#queries }),
         },
       }),
       ...(this.#fetched.length > 0 && { urlContextMetadata: { urlMetadata: this.#fetched } }),

@@ -19,11 +19,9 @@ export function judgeExpectation(exchange: Exchange, expects: Expectation): { fi
       report("answer/status", `status ${status}`);
       return { findings, shown: ["answer/status"] };
     }
-    const isOllama = vendorOf(exchange) === "Ollama";
-    const wantsStream = isOllama ? isStream(exchange) : exchange.request.body?.stream === true;
-    const streams = isOllama
-      ? /^[^\n]*\n[^\n]/.test(body) || exchange.response.headers?.["content-type"] === "application/x-ndjson"
-      : /^\uFEFF?\s*(data|event|id|retry)?:/.test(body);
+    const isOpenAis = ["OpenAI", "Anthropic"].includes(vendorOf(exchange));
+    const wantsStream = isOpenAis ? exchange.request.body?.stream === true : isStream(exchange);
+    const streams = looksStreamed(exchange);
     if (wantsStream !== streams)
       report("answer/stream", streams ? "a stream that was not requested" : "no stream although one was requested");
     return { findings, shown: ["answer/status", "answer/stream"] };
@@ -42,6 +40,18 @@ export function judgeExpectation(exchange: Exchange, expects: Expectation): { fi
     }
   }
   return { findings, shown: rules };
+}
+
+function looksStreamed(exchange: Exchange): boolean {
+  const { body, headers } = exchange.response;
+  const vendor = vendorOf(exchange);
+  if (vendor === "Ollama") return /^[^\n]*\n[^\n]/.test(body) || headers?.["content-type"] === "application/x-ndjson";
+  const hasEvents = /^\uFEFF?\s*(data|event|id|retry)?:/.test(body);
+  if (vendor !== "Google") return hasEvents;
+  const { path } = exchange.request;
+  return path.includes(":streamGenerateContent") && !path.includes("alt=sse")
+    ? body.trimStart().startsWith("[")
+    : hasEvents;
 }
 
 function misnamed({ param }: Json, due: string): string | undefined {
