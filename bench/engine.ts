@@ -18,7 +18,7 @@ import { processCpuMs, wakeUpMicroseconds } from "./process-cpu.ts";
  * `TRUEWIRE_LLAMA_SERVER` names one, or else next to the figures that were last recorded: decoding with several streams, prompts,
  * and what is asked of the sampler. Both answer in turns; a figure is the median of its rounds. Where other work shares the machine, CPU
  * time a token says more than tokens a second: it counts all processes of a way. `llama-bench`, from the folder of that server, says what llama.cpp
- * alone can do. Then what the server itself costs, on a model that costs nothing. Linux only.
+ * alone can do: both servers' share of it, and its tokens a second; decoding without the prompt. Then what the server itself costs, on a model that costs nothing. Linux only.
  *
  *     TRUEWIRE_LLAMA_SERVER=llama.cpp/build/bin/llama-server npm run bench engine -- [--threads 1,2] [--streams 1,4,8,16] [--prompts 500,2000] [--rounds 5]
  *
@@ -127,12 +127,31 @@ async function measure(way: Way, { streams, ask }: Case): Promise<Rate> {
   return { perSecond: (total * 1000) / (performance.now() - started), cpuMs: (cpu() - before) / total };
 }
 
+/**
+ * Tokens a second of decoding alone, as llama-bench measures it: an answer of many tokens less one of a few, which processes a prompt of the same
+ * length.
+ */
+async function decodeAlone(way: Way): Promise<number> {
+  const timed = async (length: number): Promise<number> => {
+    const started = performance.now();
+    await way.generate(nextPrompt(), length, { ignore_eos: true });
+    return performance.now() - started;
+  };
+  const few = await timed(4);
+  return (tokens * 1000) / ((await timed(4 + tokens)) - few);
+}
+
 const median = (numbers: readonly number[]): number =>
   [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
 const row = (name: string, ...cells: readonly (string | number)[]): void =>
   console.log(
     name.padEnd(20) + cells.map((cell) => (typeof cell === "number" ? cell.toFixed(2) : cell).padStart(12)).join(""),
   );
+
+/** `limit`: of llama-bench. For decoding, all three without the prompt. */
+function rowOfLimit(ours: number, theirs: number | undefined, limit: number): void {
+  row("  of llama-bench", "", ours / limit, (theirs ?? Number.NaN) / limit, "", limit);
+}
 
 /** Prints a row for each case. `theirs`: null if there is no llama-server, then recorded figures are shown. */
 async function compare(threads: number, ours: Way, theirs: Way | null): Promise<void> {
@@ -157,14 +176,16 @@ async function compare(threads: number, ours: Way, theirs: Way | null): Promise<
     const [a, b] = [mine, other].map((rates) => median(rates.map((rate) => rate.perSecond)));
     const [c, d] = [mine, other].map((rates) => median(rates.map((rate) => rate.cpuMs)));
     row(each.name, String(each.streams), a ?? 0, b ?? 0, (a ?? 0) / (b ?? 0), c ?? 0, d ?? 0, (d ?? 0) / (c ?? 0));
+    if (!limits) continue;
     const length = promptLengths.find((one) => each.name === `prompt of ${one}`);
-    const limit =
-      length !== undefined
-        ? limits?.prompts.get(length)
-        : each.name === "decode" && each.streams === 1
-          ? limits?.decode
-          : undefined;
-    if (limit !== undefined) row("  llama-bench", "", limit, "", (a ?? 0) / limit);
+    if (length !== undefined) rowOfLimit(a ?? 0, b, limits.prompts.get(length) ?? 0);
+    if (each.name !== "decode" || each.streams !== 1) continue;
+    const [alone, theirsAlone]: [number[], number[]] = [[], []];
+    for (let round = 0; round < rounds; round++) {
+      alone.push(await decodeAlone(ours));
+      if (theirs) theirsAlone.push(await decodeAlone(theirs));
+    }
+    rowOfLimit(median(alone), median(theirsAlone), limits.decode);
   }
 }
 

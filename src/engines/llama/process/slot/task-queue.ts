@@ -69,6 +69,7 @@ export class TaskQueue {
     // New tasks would take the cells that it needs.
     if (preempted) return slots.some(({ task }) => task) && !hasCachedPrompt(slots) ? undefined : preempted;
     for (const task of this.#new) {
+      if (task.tier === "flex" && !leavesRoom(slots)) continue;
       if (this.#waitsForSibling(task, slots)) continue;
       if (!this.#waitsForPrefix(task, slots, cachedTokens)) return task;
       free--;
@@ -94,6 +95,16 @@ export class TaskQueue {
     }
     return longest >= minSharedPromptTokens && longest >= cachedTokens(waiting) + minSharedPromptTokens;
   }
+}
+
+/**
+ * Whether a further answer of the lowest tier may run: these take all slots but one, and only one of them begins or runs while an answer of a
+ * higher tier does. What a person waits for finds a slot, and shares the decoding with few others.
+ */
+function leavesRoom(slots: readonly Pick<Slot, "task">[]): boolean {
+  const running = slots.flatMap(({ task }) => (task ? [task.tier] : []));
+  const flex = running.filter((tier) => tier === "flex").length;
+  return flex < (flex < running.length ? 1 : Math.max(1, slots.length - 1));
 }
 
 /** An idle slot holds cells that can be freed. */
