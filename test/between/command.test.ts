@@ -64,7 +64,7 @@ test("a port in use is exit code 2, with what to do", async () => {
 
 test.each([
   [["ftp://x"], /Give the gateway's base URL/],
-  [["http://x", "--client", "gemini"], /--client must be one of chat, responses, messages/],
+  [["http://x", "--client", "bedrock"], /--client must be one of chat, responses, messages, ollama, gemini/],
   [["http://x", "--format", "xml"], /--format must be one of pretty, json, junit, html/],
   [["http://x", "--baseline", "missing.json"], /missing\.json: /],
 ])("%j is refused with what is expected", async (args, message) => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
-import { apis } from "../../src/judge/between/facts.ts";
+import { apis, roots } from "../../src/judge/between/facts.ts";
 import { runBetween } from "../../src/judge/between/run-between.ts";
 import { freePort } from "../support/redis-server.ts";
 
@@ -25,7 +25,7 @@ test.each(pairs)("Truewire between clients of %s and a vendor of %s", async (cli
       {
         kind: "upstream",
         name: "up",
-        url: `${host}/v1`,
+        url: `${host}${roots[vendor]}`,
         api: vendor,
         key: "k",
         models: ["m"],

@@ -409,6 +409,23 @@ test("images are sent as base64, and an address that is not public is refused wi
   expect(upstream.requests).toHaveLength(1);
 });
 
+test("files are sent as text, also to a server whose models are configured", async () => {
+  const { upstream, truewire } = await serve(
+    { models: { "m:latest": {} }, reply: () => "Read." },
+    { api: "ollama", models: ["m:latest"] },
+  );
+  const file_data = `data:text/plain;base64,${btoa("A line of the file.")}`;
+  const file = { type: "file", file: { filename: "a.txt", file_data } };
+  const read = await chat(truewire, { messages: [user([file, { type: "text", text: "Sum it up." }])] });
+  expect(read.text).toContain("Read.");
+  expect(upstream.requests[0]?.body["messages"]).toMatchObject([
+    { content: expect.stringContaining("A line of the file.") as unknown },
+  ]);
+  const image = { type: "image_url", image_url: { url: "http://127.0.0.1/a.png" } };
+  const { status, text } = await chat(truewire, { messages: [user([image])] });
+  expect([status, text]).toEqual([400, expect.stringContaining("The image cannot be sent")]);
+});
+
 test("an effort, the end of thinking and schemas arrive in Ollama's words", async () => {
   const models = {
     "thinks:latest": { capabilities: ["completion", "thinking"] },

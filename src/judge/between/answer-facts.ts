@@ -1,4 +1,5 @@
-import type { FinishReason, GenerationEvent, Usage } from "../../wire/core/events.ts";
+import { exact } from "../../wire/apis/profile.ts";
+import type { FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../wire/core/events.ts";
 import {
   type AnswerPart,
   answerOf,
@@ -7,7 +8,10 @@ import {
   type Fact,
   type Json,
   markerOf,
+  portOf,
   type ScriptedAnswer,
+  type ScriptedFailure,
+  toolIn,
 } from "./facts.ts";
 
 /** The answers of the vendor: each shows one fact. Every text contains the marker of its request. */
@@ -100,33 +104,28 @@ const answerFacts: Readonly<Record<string, AnswerFact>> = {
   },
 };
 
-/** Errors of each vendor. Sources: https://platform.openai.com/docs/guides/error-codes, https://platform.claude.com/docs/en/api/errors. */
-function errorOf(api: Api, status: number): Json {
-  const message = `The vendor refuses with status ${status}.`;
-  if (api === "messages") {
-    const type = {
-      400: "invalid_request_error",
-      401: "authentication_error",
-      404: "not_found_error",
-      429: "rate_limit_error",
-      500: "api_error",
-      529: "overloaded_error",
-    }[status];
-    return { type: "error", error: { type: type ?? "api_error", message }, request_id: "req_between" };
-  }
-  const [type, code] =
-    {
-      400: ["invalid_request_error", "context_length_exceeded"],
-      401: ["invalid_request_error", "invalid_api_key"],
-      404: ["invalid_request_error", "model_not_found"],
-      429: ["rate_limit_error", "rate_limit_exceeded"],
-      500: ["server_error", null],
-      503: ["server_error", null],
-    }[status] ?? [];
-  return { error: { message, type, param: null, code } };
-}
+/** Errors in the neutral form, by their statuses, and how long a client is to wait. Anthropic has a status of its own for too much work. */
+const failures: Readonly<Record<number, Pick<GenerationFailure, "kind" | "code">>> = {
+  400: { kind: "context-overflow", code: "context_length_exceeded" },
+  401: { kind: "authentication", code: "invalid_api_key" },
+  404: { kind: "not-found", code: "model_not_found" },
+  429: { kind: "rate-limited", code: "rate_limit_exceeded" },
+  500: { kind: "internal" },
+  503: { kind: "unavailable" },
+  529: { kind: "overloaded" },
+};
 
-const statuses = [400, 401, 404, 429, 500] as const;
+function errorOf(api: Api, status: number): ScriptedFailure {
+  const { kind = "internal", code = null } = failures[status] ?? {};
+  const failure = { kind, code, status, message: `The vendor refuses with status ${status}.`, param: null };
+  const written = portOf(api).errorFormat.writeFailure(failure, exact, "req_between", () => undefined);
+  const wait = status === 429 || status > 500;
+  return {
+    status: written.status,
+    headers: { ...(wait && { "retry-after": "7" }) },
+    body: JSON.parse(written.body) as Json,
+  };
+}
 
 /** The requests whose answers are looked at. `client`: the API of the requests; `vendor`: that of the answers. */
 export function answerFactsOf(client: Api, vendor: Api, model: string): Fact[] {
@@ -151,11 +150,10 @@ export function answerFactsOf(client: Api, vendor: Api, model: string): Fact[] {
       const fact = of(id, title, stream, { batches }, { isQuick });
       facts.push({ ...fact, body: { ...fact.body, ...asks?.[client] } });
     }
-    // Anthropic has a status of its own for too much work.
-    for (const status of [...statuses, vendor === "messages" ? 529 : 503]) {
-      const headers: Record<string, string> = status === 429 || status > 500 ? { "retry-after": "7" } : {};
-      const failure = { status, headers, body: (api: Api) => errorOf(api, status) };
-      facts.push(of(`error-${status}`, `error ${status}`, stream, { failure }, { isQuick: status === 429 && stream }));
+    for (const status of [400, 401, 404, 429, 500, vendor === "messages" ? 529 : 503]) {
+      const more = { isQuick: status === 429 && stream };
+      const failure = (api: Api): ScriptedFailure => errorOf(api, status);
+      facts.push(of(`error-${status}`, `error ${status}`, stream, { failure }, more));
     }
     const text = (name: string): GenerationEvent[][] =>
       answerOf(marked([{ text: "One two three four five six seven." }], name));
@@ -183,10 +181,5 @@ function withTool(api: Api, body: Json): Json {
     type: "object",
     properties: { city: { type: "string" }, days: { type: "array", items: { type: "integer" } } },
   };
-  const { name } = weather;
-  const description = "The weather of a city";
-  if (api === "chat") return { ...body, tools: [{ type: "function", function: { name, description, parameters } }] };
-  if (api === "responses")
-    return { ...body, tools: [{ type: "function", name, description, parameters, strict: false }] };
-  return { ...body, tools: [{ name, description, input_schema: parameters }] };
+  return { ...body, tools: [toolIn(api, { name: weather.name, description: "The weather of a city", parameters })] };
 }

@@ -1,11 +1,15 @@
 import { request as send } from "undici";
-import type { Api, Fact } from "./facts.ts";
+import { sourcePorts } from "../../wire/apis/ports.ts";
+import { sourcePath } from "../../wire/apis/source-port.ts";
+import { type Api, type Fact, roots } from "./facts.ts";
 
 export interface Gateway {
-  /** Its base URL, with or without `/v1`. */
+  /** Its base URL, with or without `/v1` or `/v1beta`. */
   readonly url: string;
   readonly client: Api;
   readonly key: string | undefined;
+  /** The model that the client asks for. */
+  readonly model: string;
   /** How long one request may take, in milliseconds. */
   readonly timeoutMs: number;
 }
@@ -22,28 +26,24 @@ export interface GatewayAnswer {
   readonly endedAt: number;
 }
 
-const paths: Readonly<Record<Api, string>> = {
-  chat: "/chat/completions",
-  responses: "/responses",
-  messages: "/messages",
-};
-
 /** The longest answer that is read, in bytes: a gateway may send without end. */
 const maxAnswerBytes = 16 * 1024 * 1024;
 
-/** The URL to which the client API's requests are sent. */
-export function endpointOf({ url, client }: Pick<Gateway, "url" | "client">): string {
-  const base = url.endsWith("/") ? url.slice(0, -1) : url;
-  return `${base.endsWith("/v1") ? base : `${base}/v1`}${paths[client]}`;
+/** The URL to which a request is sent. */
+export function endpointOf({ url, client, model }: Asked, { stream }: Fact): string {
+  const version = ["/v1", "/v1beta"].find((end) => trimmed(url).endsWith(end)) ?? "";
+  const base = trimmed(url).slice(0, trimmed(url).length - version.length);
+  return base + roots[client] + sourcePath(sourcePorts[client].path, model, stream);
+}
+
+type Asked = Pick<Gateway, "url" | "client" | "model">;
+
+function trimmed(url: string): string {
+  return url.endsWith("/") ? url.slice(0, -1) : url;
 }
 
 export function headersOf({ client, key }: Pick<Gateway, "client" | "key">, fact: Fact): Record<string, string> {
-  const credential = key ?? "sk-between";
-  const own: Record<string, string> =
-    client === "messages"
-      ? { "x-api-key": credential, "anthropic-version": "2023-06-01" }
-      : { authorization: `Bearer ${credential}` };
-  return { "content-type": "application/json", ...own, ...fact.headers };
+  return { "content-type": "application/json", ...sourcePorts[client].headers(key ?? "sk-between"), ...fact.headers };
 }
 
 /**
@@ -52,7 +52,7 @@ export function headersOf({ client, key }: Pick<Gateway, "client" | "key">, fact
  */
 export async function askGateway(gateway: Gateway, fact: Fact, signal: AbortSignal): Promise<GatewayAnswer> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(gateway.timeoutMs)]);
-  const response = await send(endpointOf(gateway), {
+  const response = await send(endpointOf(gateway, fact), {
     method: "POST",
     headers: headersOf(gateway, fact),
     body: JSON.stringify(fact.body),
@@ -90,10 +90,10 @@ export async function askGateway(gateway: Gateway, fact: Fact, signal: AbortSign
 }
 
 /** The same request as a line for a shell. */
-export function curlOf(gateway: Pick<Gateway, "url" | "client">, fact: Fact): string {
+export function curlOf(gateway: Asked, fact: Fact): string {
   const headers = Object.entries(headersOf({ client: gateway.client, key: "$KEY" }, fact)).map(
     ([name, value]) => `-H "${name}: ${value}"`,
   );
   const body = JSON.stringify(fact.body).replaceAll("'", String.raw`'\''`);
-  return `curl -sN ${endpointOf(gateway)} ${headers.join(" ")} -d '${body}'`;
+  return `curl -sN '${endpointOf(gateway, fact)}' ${headers.join(" ")} -d '${body}'`;
 }

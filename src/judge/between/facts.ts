@@ -1,9 +1,36 @@
 import type { GenerationEvent } from "../../wire/core/events.ts";
-import type { ReasoningState } from "../../wire/core/turn-state.ts";
+import type { CallState, ReasoningState } from "../../wire/core/turn-state.ts";
+import type { ServedPort } from "../../wire/apis/port-state.ts";
+import { ports } from "../../wire/apis/ports.ts";
+import { type SourceApi, sourceApis } from "../../wire/apis/source-port.ts";
 
 /** The APIs that a gateway is asked by, and that it asks its vendor by. */
-export const apis = ["chat", "responses", "messages"] as const;
-export type Api = (typeof apis)[number];
+export const apis = sourceApis;
+export type Api = SourceApi;
+
+export function portOf(api: Api): ServedPort {
+  const port = ports.find(({ name }) => name === api);
+  if (!port) throw new Error(`There is no API ${api}.`);
+  return port;
+}
+
+/** What the paths of an API begin with, after the server's URL. */
+export const roots: Readonly<Record<Api, string>> = {
+  chat: "/v1",
+  responses: "/v1",
+  messages: "/v1",
+  ollama: "",
+  gemini: "/v1beta",
+};
+
+/** The member of a request that has its conversation. */
+export const turnsOf: Readonly<Record<Api, string>> = {
+  chat: "messages",
+  responses: "input",
+  messages: "messages",
+  ollama: "messages",
+  gemini: "contents",
+};
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -31,19 +58,20 @@ export interface Fact {
 
 export interface ScriptedAnswer {
   readonly batches?: readonly (readonly GenerationEvent[])[];
-  /** An error before the answer. */
-  readonly failure?: {
-    readonly status: number;
-    readonly headers?: Readonly<Record<string, string>>;
-    /** In the form of the API by which the vendor is asked. */
-    readonly body: (api: Api) => Json;
-  };
+  /** An error before the answer, in the form of the API by which the vendor is asked. */
+  readonly failure?: (api: Api) => ScriptedFailure;
   /** Milliseconds between batches. */
   readonly gapMs?: number;
   /** The connection breaks after this number of batches. */
   readonly cutAfter?: number;
   /** The answer does not end while its client is connected. */
   readonly endless?: boolean;
+}
+
+export interface ScriptedFailure {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: Json;
 }
 
 /** The sentence by which a request is recognized at the vendor, and its answer at the client. */
@@ -64,8 +92,11 @@ export function baseBody(api: Api, model: string, id: string, stream: boolean): 
   const common = { model, ...(stream && { stream }) };
   switch (api) {
     case "chat":
+    case "ollama":
       return {
         ...common,
+        // A stream is Ollama's default.
+        ...(api === "ollama" && { stream }),
         messages: [
           { role: "system", content: instructions },
           { role: "user", content: text },
@@ -75,6 +106,30 @@ export function baseBody(api: Api, model: string, id: string, stream: boolean): 
       return { ...common, instructions, input: [{ role: "user", content: [{ type: "input_text", text }] }] };
     case "messages":
       return { ...common, max_tokens: 1000, system: instructions, messages: [{ role: "user", content: text }] };
+    case "gemini":
+      // The model and the stream are in the path.
+      return {
+        systemInstruction: { parts: [{ text: instructions }] },
+        contents: [{ role: "user", parts: [{ text }] }],
+      };
+  }
+}
+
+/** A function that the model may call, in the form of an API. */
+export function toolIn(
+  api: Api,
+  { parameters, ...tool }: { name: string; description?: string; parameters: Json },
+): Json {
+  switch (api) {
+    case "chat":
+    case "ollama":
+      return { type: "function", function: { ...tool, parameters } };
+    case "responses":
+      return { type: "function", ...tool, parameters, strict: false };
+    case "messages":
+      return { ...tool, input_schema: parameters };
+    case "gemini":
+      return { functionDeclarations: [{ ...tool, parametersJsonSchema: parameters }] };
   }
 }
 
@@ -91,8 +146,8 @@ export function answerOf(parts: readonly AnswerPart[], end: Partial<AnswerEnd> =
     } else if ("text" in part)
       for (const text of chunksOf(part.text)) batches.push([{ type: "text-delta", choice, text }]);
     else {
-      const { id, name, arguments: json } = part;
-      batches.push([{ type: "tool-call-start", choice, index, id, name }]);
+      const { id, name, arguments: json, state } = part;
+      batches.push([{ type: "tool-call-start", choice, index, id, name, ...(state && { state }) }]);
       for (const chunk of chunksOf(json)) batches.push([{ type: "tool-call-delta", choice, index, arguments: chunk }]);
       batches.push([{ type: "tool-call-end", choice, index: index++, status: "succeeded" }]);
     }
@@ -110,7 +165,7 @@ export function answerOf(parts: readonly AnswerPart[], end: Partial<AnswerEnd> =
 export type AnswerPart =
   | { readonly text: string }
   | { readonly reasoning: string; readonly state?: ReasoningState }
-  | { readonly id: string; readonly name: string; readonly arguments: string };
+  | { readonly id: string; readonly name: string; readonly arguments: string; readonly state?: CallState };
 
 interface AnswerEnd {
   readonly reason: "stop" | "length" | "tool-calls" | "content-filter";

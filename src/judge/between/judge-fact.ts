@@ -1,21 +1,16 @@
 import { isObject } from "../../wire/core/json.ts";
 import { runSync } from "../../wire/core/steps.ts";
-import { ports } from "../../wire/apis/ports.ts";
+import { toolCallId } from "../../wire/apis/ids.ts";
+import { sourcePorts } from "../../wire/apis/ports.ts";
 import { exact } from "../../wire/apis/profile.ts";
-import type { Generation } from "../../wire/core/accumulate.ts";
+import { readResponseBody } from "../../wire/apis/tolerant/read-response.ts";
+import { accumulate, type Generation } from "../../wire/core/accumulate.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
-import {
-  accumulateStream,
-  readChatAnswer,
-  readChatStream,
-  readMessagesAnswer,
-  readMessagesStream,
-  readResponsesAnswer,
-  readResponsesStream,
-} from "../library/read-stream.ts";
+import { WellFormedEvents } from "../../wire/core/well-formed.ts";
+import { random } from "../../wire/random/random.ts";
 import { type GatewayAnswer, headersOf } from "./ask-gateway.ts";
 import { type Difference, differences, shown } from "./compare.ts";
-import { type Api, type Fact, factIn, type Json } from "./facts.ts";
+import { type Api, type Fact, factIn, type Json, markerOf, portOf, type ScriptedFailure } from "./facts.ts";
 import type { FactFinding, Severity } from "./finding.ts";
 import { isExpressible, neutralAnswer, neutralRequest } from "./neutral.ts";
 import type { VendorRequest } from "./vendor.ts";
@@ -51,8 +46,8 @@ export function judgeRequest(observed: Observed): FactFinding[] {
   if (!first) {
     const status =
       answer === undefined ? (failure ?? "no answer") : `status ${answer.status}: ${answer.text.slice(0, 300)}`;
-    const isMissing = client !== vendor && (fact.isOfVendor === true || cannotExpress(fact, base, client, vendor));
-    const severity: Severity = isMissing ? "note" : fact.side === "request" ? "error" : "warning";
+    const isForeign = client !== vendor && (fact.isOfVendor === true || cannotExpress(fact, base, client, vendor));
+    const severity: Severity = isForeign ? "note" : fact.side === "request" ? "error" : "warning";
     return [
       {
         ...whole,
@@ -78,8 +73,7 @@ export function judgeRequest(observed: Observed): FactFinding[] {
   const vendorSide = neutralRequest(first.request);
   const isSame = client === vendor;
   const all = differences(withoutModel(clientSide), withoutModel(vendorSide)).map(named);
-  const standsIn =
-    !isSame && all.some(({ kind, path }) => kind !== "invented" && !isExpressible("request", vendor, path));
+  const standsIn = !isSame && all.some((difference) => difference.kind !== "invented" && isMissing(difference, vendor));
   const found = all.map((difference) => ({
     side: "request" as const,
     kind: difference.kind,
@@ -98,11 +92,11 @@ export function judgeRequest(observed: Observed): FactFinding[] {
 }
 
 function readFront(client: Api, fact: Fact): GenerationRequest {
-  const port = ports.find(({ name }) => name === client);
-  if (!port) throw new Error(`There is no API ${client}.`);
   const headers = headersOf({ client, key: undefined }, fact);
   const header = (name: string): string | undefined => headers[name];
-  return runSync(port.readRequest(fact.body, "req_between", { profile: exact, forwards: true, header })).request;
+  const inPath = client === "gemini" && { model: "m", stream: fact.stream };
+  const options = { profile: exact, forwards: true, header };
+  return runSync(portOf(client).readRequest({ ...fact.body, ...inPath }, "req_between", options)).request;
 }
 
 function withoutModel({ extra, ...request }: Json): Json {
@@ -111,10 +105,18 @@ function withoutModel({ extra, ...request }: Json): Json {
 
 /** Whether the vendor's API has nothing of what the fact adds to the plain request. */
 function cannotExpress(fact: Fact, base: Fact, client: Api, vendor: Api): boolean {
-  const added = differences(neutralRequest(readFront(client, base)), neutralRequest(readFront(client, fact))).filter(
-    ({ path }) => path !== "messages[0].content[0].text" && path !== "stream",
-  );
-  return added.length > 0 && added.every(({ path }) => !isExpressible("request", vendor, path));
+  const body = JSON.parse(JSON.stringify(base.body).replaceAll(markerOf(base.id), markerOf(fact.id))) as Json;
+  const plain = neutralRequest(readFront(client, { ...base, body }));
+  const added = differences(plain, neutralRequest(readFront(client, fact)))
+    .map(named)
+    .filter(({ path }) => path !== "stream");
+  return added.length > 0 && added.every((difference) => isMissing(difference, vendor));
+}
+
+function isMissing({ kind, path, to = "" }: Difference, vendor: Api): boolean {
+  const list = path.slice(0, path.lastIndexOf("["));
+  const isMoved = kind === "moved" && to.startsWith(`${list}[`);
+  return !isExpressible("request", vendor, isMoved ? `${list} order` : kind === "reordered" ? `${path} order` : path);
 }
 
 /** The path of a part of a message with its kind: `messages[0].content[1].image`. */
@@ -122,9 +124,11 @@ function named(difference: Difference): Difference {
   const { path, clientSide, vendorSide } = difference;
   const part = clientSide ?? vendorSide;
   if (!path.endsWith("]") || !isObject(part)) return difference;
-  const kind = Object.keys(part).find((name) => ["text", "image", "reasoning", "file"].includes(name));
+  const kind = Object.keys(part).find((name) => partKinds.has(name));
   return kind === undefined ? difference : { ...difference, path: `${path}.${kind}` };
 }
+
+const partKinds: ReadonlySet<string> = new Set(["text", "image", "imageUrl", "reasoning", "state", "file", "data"]);
 
 /** `standsIn`: the vendor's API cannot express something of this request, and what is added may take its place. */
 function requestSeverity(difference: Difference, vendor: Api, isSame: boolean, standsIn: boolean): Severity {
@@ -134,7 +138,9 @@ function requestSeverity(difference: Difference, vendor: Api, isSame: boolean, s
     if (standsIn || /^(?:limits\.maxTokens|extra|stream|reasoning)/.test(path)) return "note";
     return /^(?:system|messages|tools|output|toolChoice)/.test(path) ? "error" : "warning";
   }
-  if (!isSame && !isExpressible("request", vendor, path)) return "note";
+  if (!isSame && isMissing(difference, vendor)) return "note";
+  // Tools that may not be called are left out where there is no choice among tools.
+  if (path === "tools" && standsIn) return "note";
   if (standsIn && kind === "changed" && String(vendorSide).includes(String(clientSide))) return "note";
   if (path === "stream" || path.startsWith("reasoning")) return isSame ? "error" : "warning";
   return "error";
@@ -182,13 +188,13 @@ function rawNotes(clientSide: Json, vendorSide: Json): FactFinding[] {
 }
 
 /** What the gateway has lost of the answer, on its way to the client. */
-export async function judgeAnswer({ fact, client, received, answer }: Observed): Promise<FactFinding[]> {
+export function judgeAnswer({ fact, client, received, answer }: Observed): FactFinding[] {
   const [last] = received.slice(-1);
   if (!last?.request || !answer || fact.client === "leaves") return [];
   const vendor = last.api;
   const scripted = fact.answer?.failure;
   const texts = { clientSide: answer.text.slice(0, 4000), vendorSide: last.sent.slice(0, 4000) };
-  if (scripted) return judgeError(scripted, vendor, answer, client === vendor, texts);
+  if (scripted) return judgeError(fact, scripted(vendor), answer, client === vendor, texts);
   const { cutAfter } = fact.answer ?? {};
   if (cutAfter !== undefined && answer.status >= 500) return [];
   if (answer.status !== 200)
@@ -202,7 +208,7 @@ export async function judgeAnswer({ fact, client, received, answer }: Observed):
         ...texts,
       },
     ];
-  const generation = await readAnswer(client, answer.text, fact.stream);
+  const generation = readAnswer(client, answer.text, fact.stream);
   if (cutAfter !== undefined) {
     const saysSo = !answer.isComplete || generation.end.kind !== "done";
     if (saysSo) return [];
@@ -240,13 +246,16 @@ export async function judgeAnswer({ fact, client, received, answer }: Observed):
         ...texts,
       },
     ];
-  const vendorSide = neutralAnswer(await readAnswer(vendor, last.sent, last.request.stream));
+  const vendorSide = neutralAnswer(readAnswer(vendor, last.sent, last.request.stream));
   const clientSide = neutralAnswer(generation);
   const isSame = client === vendor;
   const found = differences(vendorSide, clientSide).map((difference): FactFinding => ({
     side: "answer",
     kind: difference.kind,
-    severity: answerSeverity(difference, client, isSame, fact),
+    severity:
+      received.length > 1 && difference.path.startsWith("usage")
+        ? "note"
+        : answerSeverity(difference, client, isSame, fact),
     path: difference.path,
     message: sentenceOf(difference),
     ...texts,
@@ -254,22 +263,29 @@ export async function judgeAnswer({ fact, client, received, answer }: Observed):
   return [...found, ...judgePace(fact, last, answer)];
 }
 
-function answerSeverity({ kind, path }: Difference, client: Api, isSame: boolean, { stream, body }: Fact): Severity {
+function answerSeverity(
+  { kind, path, clientSide: sent }: Difference,
+  client: Api,
+  isSame: boolean,
+  { stream, body }: Fact,
+): Severity {
   if (kind === "invented") return "note";
   // A stream of chat has usage only if the client asks for it, and a gateway asks for its own sake.
   if (path === "usage" && client === "chat" && stream && body["stream_options"] === undefined) return "note";
-  if (!isSame && !isExpressible("answer", client, path)) return "note";
+  const place = path === "finish" ? `finish ${String(sent)}` : path;
+  if (!isSame && !isExpressible("answer", client, place)) return "note";
   return "error";
 }
 
 function judgeError(
-  { status, headers = {}, body }: NonNullable<NonNullable<Fact["answer"]>["failure"]>,
-  api: Api,
+  fact: Fact,
+  { status, headers = {}, body }: ScriptedFailure,
   answer: GatewayAnswer,
   isSame: boolean,
   texts: { readonly clientSide: string; readonly vendorSide: string },
 ): FactFinding[] {
-  const path = `status ${status}`;
+  // Named by the fact: two errors of an API may have the same status.
+  const path = fact.id.replace(/^error-(\d+)-.*$/, "status $1");
   const found: FactFinding[] = [];
   const add = (severity: Severity, what: string, message: string): void =>
     void found.push({ side: "answer", kind: "error-changed", severity, path: `${path} ${what}`, message, ...texts });
@@ -280,13 +296,11 @@ function judgeError(
       "status",
       `The vendor's status ${status} became ${answer.status}.`,
     );
-  const sent = body(api)["error"];
-  const error = isObject(sent) ? sent : {};
-  const received = parsed(answer.text);
-  const own = isObject(received) && isObject(received["error"]) ? received["error"] : {};
+  const error = errorIn(body);
+  const own = errorIn(parsed(answer.text));
   if (!String(own["message"] ?? answer.text).includes(String(error["message"])))
     add("warning", "message", `The vendor's message is lost: ${shown(own["message"] ?? answer.text)}`);
-  for (const name of isSame ? ["type", "code"] : [])
+  for (const name of isSame ? ["type", "code", "status"] : [])
     if (error[name] !== undefined && JSON.stringify(own[name]) !== JSON.stringify(error[name]))
       add("warning", name, `The ${name} of the error is ${shown(own[name])}; the vendor sent ${shown(error[name])}.`);
   const { "retry-after": retryAfter } = headers;
@@ -300,6 +314,13 @@ function judgeError(
       ...texts,
     });
   return found;
+}
+
+/** The object of an error; Ollama's is a text. */
+function errorIn(body: unknown): Json {
+  const error = isObject(body) ? body["error"] : undefined;
+  if (typeof error === "string") return { message: error };
+  return isObject(error) ? error : {};
 }
 
 /** A stream is buffered if nothing of it arrives before the vendor has sent the last of it. */
@@ -318,10 +339,10 @@ function judgePace(fact: Fact, { lastSentAt = 0 }: VendorRequest, answer: Gatewa
   ];
 }
 
-function readAnswer(api: Api, text: string, stream: boolean): Promise<Generation> | Generation {
-  if (api === "chat") return stream ? accumulateStream(readChatStream(text)) : readChatAnswer(text);
-  if (api === "responses") return stream ? accumulateStream(readResponsesStream(text)) : readResponsesAnswer(text);
-  return stream ? accumulateStream(readMessagesStream(text)) : readMessagesAnswer(text);
+function readAnswer(api: Api, text: string, stream: boolean): Generation {
+  const reader = sourcePorts[api].reader({ newCallId: () => toolCallId(random) });
+  const events = stream ? [...reader.push(text), ...reader.end()] : readResponseBody(text, reader);
+  return accumulate(new WellFormedEvents().read(events));
 }
 
 function sentenceOf({ kind, path, clientSide, vendorSide, to }: Difference): string {
@@ -400,9 +421,7 @@ function promptBlocks(body: Json): string[] {
   const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : value === undefined ? [] : [value]);
   return [
     ...list(body["tools"]),
-    ...list(body["system"]),
-    ...list(body["instructions"]),
-    ...list(body["messages"]),
-    ...list(body["input"]),
+    ...list(body["system"] ?? body["instructions"] ?? body["systemInstruction"]),
+    ...list(body["messages"] ?? body["input"] ?? body["contents"]),
   ].map((block) => JSON.stringify(block, (name, value: unknown) => (name === "cache_control" ? undefined : value)));
 }

@@ -1,7 +1,8 @@
 import type { GeneratedChoice, Generation } from "../../wire/core/accumulate.ts";
-import { isObject } from "../../wire/core/json.ts";
-import type { AssistantPart, ContentPart, Message } from "../../wire/core/message.ts";
-import type { GenerationRequest } from "../../wire/core/request.ts";
+import type { AssistantPart, ContentPart, Message, ToolChoice } from "../../wire/core/message.ts";
+import type { GenerationRequest, OutputConstraint, ReasoningOptions } from "../../wire/core/request.ts";
+import type { TurnState } from "../../wire/core/turn-state.ts";
+import { takesKeyword } from "../../wire/apis/adapt/simplify-schema.ts";
 import type { Api, Json } from "./facts.ts";
 
 /*
@@ -44,14 +45,14 @@ export function neutralRequest(request: GenerationRequest): Json {
       cacheMinutes,
     })),
     hostedTools: hostedTools?.map((tool) => (tool as { type?: unknown }).type ?? tool),
-    toolChoice: isAuto(toolChoice) ? undefined : toolChoice,
+    toolChoice: neutralChoice(toolChoice),
     parallelToolCalls,
-    sampling,
+    sampling: Object.fromEntries(Object.entries(sampling).toSorted(([one], [other]) => (one < other ? -1 : 1))),
     limits: { maxTokens: limits.maxTokens, stop: limits.stop },
     n: n === 1 ? undefined : n,
     logprobs,
-    output: output && "schema" in output ? { type: output.type, schema: output.schema, strict: output.strict } : output,
-    reasoning: { effort: reasoning?.effort, mode: reasoning?.mode, budgetTokens: reasoning?.budgetTokens },
+    ...neutralOutput(output),
+    reasoning: neutralReasoning(reasoning),
     prediction,
     verbosity,
     stream,
@@ -60,8 +61,35 @@ export function neutralRequest(request: GenerationRequest): Json {
   });
 }
 
-function isAuto(choice: unknown): boolean {
-  return choice === "auto" || (isObject(choice) && choice["type"] === "auto");
+function neutralChoice(choice: ToolChoice | undefined): unknown {
+  if (choice?.type === "auto") return undefined;
+  const isOne = choice?.type === "allowed" && choice.mode === "required" && choice.names.length === 1;
+  return isOne ? { type: "named", name: choice.names[0] } : choice;
+}
+
+/** The kinds of answers have members of their own, as most APIs have only some of them. */
+function neutralOutput(output: OutputConstraint | undefined): Json {
+  switch (output?.type) {
+    case undefined:
+    case "text":
+      return {};
+    case "json-object":
+      return { json: true };
+    case "json-schema":
+      return { output: { schema: output.schema, strict: output.strict } };
+    case "choice":
+      return { choice: output.options };
+    case "grammar":
+    case "regex":
+      return { grammar: output.type === "grammar" ? output.gbnf : output.pattern };
+  }
+}
+
+/** Effort "none" is no reasoning, and reasoning without a budget is as long as the model decides. */
+function neutralReasoning({ effort, mode, budgetTokens }: ReasoningOptions = {}): Json {
+  const isOff = mode === "off" || (mode === undefined && effort === "none");
+  if (isOff) return { mode: "off" };
+  return { effort, mode: mode === "on" && budgetTokens === undefined ? "adaptive" : mode, budgetTokens };
 }
 
 function neutralMessage(message: Message, ids: Map<string, number>): Json[] {
@@ -106,16 +134,33 @@ function neutralPart(part: ContentPart | AssistantPart, order: (id: string) => n
     case "text":
       return part.text === "" ? [] : [{ text: part.text }];
     case "image":
-      return [{ image: part.url, detail: part.detail === "auto" ? undefined : part.detail }];
+      return [
+        {
+          [part.url.startsWith("http") ? "imageUrl" : "image"]: part.url,
+          detail: part.detail === "auto" ? undefined : part.detail,
+        },
+      ];
     case "tool-call":
-      return [{ call: order(part.id), name: part.name, arguments: parsed(part.arguments) }];
+      return [
+        {
+          call: order(part.id),
+          name: part.name,
+          arguments: parsed(part.arguments),
+          state: part.state && stateOf(part.state),
+        },
+      ];
     case "reasoning":
-      return [{ reasoning: part.text, state: part.state && { kind: part.state.kind, value: part.state.value } }];
+      return [{ reasoning: part.text || undefined, state: part.state && stateOf(part.state) }];
     case "file":
       return [{ file: part.name, data: part.data?.replace(/^data:[^,]*,/, ""), text: part.text, url: part.url }];
     default:
       return [{ ...part }];
   }
+}
+
+/** What its maker demands back; not who made it. */
+function stateOf({ kind, value }: TurnState): Json {
+  return { kind, value };
 }
 
 /** Consecutive messages of one role are one turn: some APIs need that, and some cannot have it. */
@@ -158,6 +203,7 @@ export function neutralAnswer({ choices, usage }: Generation): Json {
   const [choice] = choices;
   return plain({
     text: choice?.text ?? "",
+    others: choices.length > 1 ? choices.slice(1).map(({ text }) => text) : undefined,
     reasoning: choice?.reasoning ?? "",
     states: choice && statesOf(choice),
     refusal: choice?.refusal ?? undefined,
@@ -174,10 +220,9 @@ export function neutralAnswer({ choices, usage }: Generation): Json {
   });
 }
 
-function statesOf({ parts }: GeneratedChoice): readonly Json[] | undefined {
-  const states = parts.flatMap((part) =>
-    part.type === "reasoning" && part.state ? [{ kind: part.state.kind, value: part.state.value }] : [],
-  );
+function statesOf({ parts, toolCalls }: GeneratedChoice): readonly Json[] | undefined {
+  const reasoning = parts.flatMap((part) => (part.type === "reasoning" && part.state ? [stateOf(part.state)] : []));
+  const states = [...reasoning, ...toolCalls.flatMap(({ state }) => (state ? [stateOf(state)] : []))];
   return states.length === 0 ? undefined : states;
 }
 
@@ -213,6 +258,7 @@ const missingInRequests: Readonly<Record<Api, readonly string[]>> = {
     "extra",
   ],
   responses: [
+    "choice",
     "sampling.topK",
     "sampling.seed",
     "sampling.frequencyPenalty",
@@ -240,11 +286,68 @@ const missingInRequests: Readonly<Record<Api, readonly string[]>> = {
     "logprobs",
     "prediction",
     "verbosity",
+    "json",
+    "choice",
+    "output.strict",
+    "sampling.minP",
+    "sampling.repeatPenalty",
+    "sampling.repeatLastN",
     "tools[].kind",
     "tools[].inputGrammar",
     "messages[].content[].detail",
     "messages[].content[].reasoning",
     "messages[].content[].state",
+    "hostedTools",
+    "extra",
+  ],
+  ollama: [
+    "sampling.logitBias",
+    "n",
+    "toolChoice",
+    "parallelToolCalls",
+    "output.strict",
+    "tools[].strict",
+    "tools[].kind",
+    "tools[].inputGrammar",
+    "tools[].cacheMinutes",
+    "cacheMarks",
+    "messages[].content[].detail",
+    "messages[].content[].state",
+    "messages[].content[].isError",
+    "messages[].content[].file",
+    "messages[].content[].imageUrl",
+    "messages[].content order",
+    "messages[].content[].content[].image",
+    "choice",
+    "prediction",
+    "verbosity",
+    "reasoning.budgetTokens",
+    "reasoning.mode",
+    "hostedTools",
+    "extra",
+  ],
+  gemini: [
+    "sampling.logitBias",
+    "sampling.minP",
+    "sampling.repeatPenalty",
+    "sampling.repeatLastN",
+    "parallelToolCalls",
+    "tools[].strict",
+    "tools[].kind",
+    "tools[].inputGrammar",
+    "tools[].cacheMinutes",
+    "cacheMarks",
+    "messages[].content[].detail",
+    "messages[].content[].file",
+    "messages[].content[].imageUrl",
+    "messages[].content[].reasoning",
+    "messages[].content[].state",
+    "messages[].content[].content[].image",
+    "output.strict",
+    "reasoning.mode",
+    "reasoning.budgetTokens",
+    "prediction",
+    "verbosity",
     "hostedTools",
     "extra",
   ],
@@ -254,13 +357,23 @@ const missingInAnswers: Readonly<Record<Api, readonly string[]>> = {
   chat: ["reasoning", "states", "stop", "usage.written"],
   responses: ["states", "stop", "usage.written"],
   messages: ["usage.reasoning", "states"],
+  ollama: ["states", "stop", "finish content-filter", "usage.cached", "usage.written", "usage.reasoning"],
+  gemini: ["states", "stop", "usage.written"],
 };
 
 /** Whether the other side can have a value of this path. Indices are replaced by `[]`. */
 export function isExpressible(side: "request" | "answer", api: Api, path: string): boolean {
   const general = path.replaceAll(/\[\d+\]/g, "[]");
   const missing = (side === "request" ? missingInRequests : missingInAnswers)[api];
+  if (api === "gemini" && /^(?:tools\[\]\.parameters|output\.schema)/.test(general) && !takesGeminiKeyword(general))
+    return false;
   return !missing.some(
     (beginning) => general === beginning || general.startsWith(`${beginning}.`) || general.startsWith(`${beginning}[`),
   );
+}
+
+/** A member of `properties` is a name, any other is a keyword. */
+function takesGeminiKeyword(path: string): boolean {
+  const [, before = "", name = ""] = /([\w$]*)\.([\w$]+)$/.exec(path) ?? [];
+  return name === "" || before === "properties" || takesKeyword("gemini", name);
 }

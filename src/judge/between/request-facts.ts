@@ -1,4 +1,18 @@
+import {
+  call,
+  chatTool,
+  messagesTool,
+  pdf,
+  png,
+  responsesTool,
+  schema,
+  spaced,
+  strictSchema,
+  unicode,
+} from "./fact-values.ts";
 import { type Api, baseBody, type Fact, type Json } from "./facts.ts";
+import { geminiEdits } from "./gemini-facts.ts";
+import { ollamaEdits } from "./ollama-facts.ts";
 
 /*
  * The requests of `truewire between`: each has the base body of its API, and one fact. What an API does not have is absent from its column.
@@ -8,53 +22,14 @@ interface RequestFact {
   readonly title: string;
   readonly isQuick?: boolean;
   readonly isOfVendor?: boolean;
-  /** The members that the fact adds to the base body, or a function of that body. */
   readonly chat?: Edit;
   readonly responses?: Edit;
   readonly messages?: Edit;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-type Edit = Json | ((body: Json) => Json);
-
-/** One pixel. */
-const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-const pdf = Buffer.from("%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n").toString("base64");
-const unicode = 'Ünïcödé 👩‍👩‍👧 \u202Eright\u202C नमस्ते e\u0301 \u2028 \\u0041 "quoted" \t tab';
-const spaced = '{"city":  "Zürich", "days":[1,2]}';
-
-const schema = {
-  type: "object",
-  properties: {
-    city: { type: "string", description: "A city, such as Zürich", minLength: 1, pattern: "^[A-Z]" },
-    unit: { enum: ["c", "f"], default: "c" },
-    days: { type: "array", items: { type: "integer", minimum: 1, maximum: 7 }, maxItems: 3 },
-    place: { anyOf: [{ $ref: "#/$defs/point" }, { type: "null" }] },
-    größe: { type: "number", exclusiveMinimum: 0 },
-  },
-  required: ["city"],
-  additionalProperties: false,
-  $defs: { point: { type: "object", properties: { lat: { type: "number" }, lon: { type: "number" } } } },
-};
-const strictSchema = {
-  type: "object",
-  properties: { answer: { type: "string" }, steps: { type: "array", items: { type: "string" } } },
-  required: ["answer", "steps"],
-  additionalProperties: false,
-};
-
-export const chatTool: Json = {
-  type: "function",
-  function: { name: "get_weather", description: "The weather of a city", parameters: schema },
-};
-export const responsesTool: Json = {
-  type: "function",
-  name: "get_weather",
-  description: "The weather of a city",
-  parameters: schema,
-  strict: false,
-};
-export const messagesTool: Json = { name: "get_weather", description: "The weather of a city", input_schema: schema };
+/** The members that a fact adds to the base body, or a function of that body. */
+export type Edit = Json | ((body: Json) => Json);
 
 /** Adds messages after those of the base body. */
 function chatTurns(...turns: readonly Json[]): Edit {
@@ -87,7 +62,7 @@ function userContent(member: string, type: string, parts: readonly Json[]): Edit
   };
 }
 
-function systemText(text: string): Pick<RequestFact, Api> {
+function systemText(text: string): Pick<RequestFact, "chat" | "responses" | "messages"> {
   return {
     chat: (body) => ({
       ...body,
@@ -98,8 +73,6 @@ function systemText(text: string): Pick<RequestFact, Api> {
   };
 }
 
-/** A call of that tool, in the form of OpenAI's ids. */
-const call = { id: "call_between0000000000001", name: "get_weather" };
 const chatCall = { id: call.id, type: "function", function: { name: call.name, arguments: spaced } };
 const toolUseId = "toolu_between00000000000001";
 
@@ -389,6 +362,25 @@ const requestFacts: Readonly<Record<string, RequestFact>> = {
         ) as (body: Json) => Json
       )({ ...body, store: false, include: ["reasoning.encrypted_content"] }),
   },
+  "call-signature": { title: "signature of an earlier call", isQuick: true },
+  "text-signature": { title: "signature of an earlier text", isQuick: true },
+  "thinking-text": { title: "thinking of an earlier turn" },
+  "thinking-off": {
+    title: "no thinking",
+    chat: { reasoning_effort: "none" },
+    responses: { reasoning: { effort: "none" } },
+    messages: { thinking: { type: "disabled" } },
+  },
+  "answer-enum": { title: "answer of a list" },
+  "json-object": {
+    title: "answer in JSON",
+    chat: { response_format: { type: "json_object" } },
+    responses: { text: { format: { type: "json_object" } } },
+  },
+  "min-p": { title: "min_p" },
+  "repeat-penalty": { title: "repeat_penalty" },
+  "keep-alive": { title: "keep_alive", isOfVendor: true },
+  context: { title: "size of the context", isOfVendor: true },
   schema: {
     title: "JSON schema of the answer",
     isQuick: true,
@@ -489,7 +481,7 @@ export function requestFactsOf(api: Api, model: string): Fact[] {
     },
   ];
   for (const [at, [id, fact]] of Object.entries(requestFacts).entries()) {
-    const edit = fact[api];
+    const edit = api === "gemini" ? geminiEdits[id] : api === "ollama" ? ollamaEdits[id] : fact[api];
     if (!edit) continue;
     const stream = at % 2 === 0;
     const base = baseBody(api, model, id, stream);

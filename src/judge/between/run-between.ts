@@ -1,3 +1,4 @@
+import type { GenerationEvent } from "../../wire/core/events.ts";
 import { askGateway, curlOf, type Gateway, type GatewayAnswer } from "./ask-gateway.ts";
 import { answerFactsOf } from "./answer-facts.ts";
 import { type AnswerPart, answerOf, type Api, apis, type Fact, factIn, markerOf } from "./facts.ts";
@@ -13,8 +14,7 @@ export interface BetweenOptions extends Gateway {
   /** Where the vendor listens, as the gateway is configured. */
   readonly vendorPort: number;
   readonly vendorHost?: string;
-  /** The model that the client asks for, and the names by which the gateway may ask the vendor for it. */
-  readonly model: string;
+  /** The names by which the gateway may ask the vendor for the model; default: the model's. */
   readonly vendorModels?: readonly string[];
   readonly prices?: Prices;
   /** Only the facts that most gateways lose. */
@@ -80,11 +80,11 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
       received.set(id, [...(received.get(id) ?? []), request]);
       waiting.get(id)?.();
     },
-    answer({ text, body }) {
+    answer({ text, body, request }) {
       const id = factIn(text) ?? "unknown";
       // It has counted the prompt, as gateways that look for cut prompts expect.
       const usage = { promptTokens: body ? promptTokensOf(body) : 1, completionTokens: 7 };
-      return byId.get(id)?.answer ?? { batches: answerOf(standardParts(id), { usage }) };
+      return byId.get(id)?.answer ?? { batches: inChoices(answerOf(standardParts(id), { usage }), request?.n ?? 1) };
     },
   });
   const observed = new Map<string, Observed>();
@@ -117,7 +117,7 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
     // Last, and one after the other: a gateway may send nothing to a vendor for a while that has failed.
     for (const fact of facts.filter(isFailure)) {
       await observe(fact);
-      for (let again = 0; again < 2 && (received.get(fact.id) ?? []).length === 0; again++) {
+      for (let again = 0; received.size > 0 && again < 2 && (received.get(fact.id) ?? []).length === 0; again++) {
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
         await observe(fact);
       }
@@ -132,7 +132,7 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
     const earlier = fact.continues === undefined ? undefined : observed.get(fact.continues)?.received[0];
     const findings = [
       ...judgeRequest(one),
-      ...(await judgeAnswer(one)),
+      ...judgeAnswer(one),
       ...judgeCancel(one),
       ...(fact.continues === undefined ? [] : judgeCache(earlier, one.received[0], prices)),
     ];
@@ -160,6 +160,14 @@ function isChosen(id: string, only: readonly string[] | undefined): boolean {
 
 function standardParts(id: string): AnswerPart[] {
   return [{ text: `${markerOf(id)} A short answer.` }];
+}
+
+/** The same answer for each of `n` choices. */
+function inChoices(batches: readonly (readonly GenerationEvent[])[], n: number): GenerationEvent[][] {
+  const choices = Array.from({ length: n }, (_, choice) => choice);
+  const copies = (event: GenerationEvent): readonly GenerationEvent[] =>
+    "choice" in event ? choices.map((choice): GenerationEvent => Object.assign({ ...event }, { choice })) : [event];
+  return batches.map((batch) => batch.flatMap(copies));
 }
 
 function judgeCancel({ fact, received }: Observed): FactFinding[] {

@@ -6,14 +6,16 @@ import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
 import { isObject } from "../../wire/core/json.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
 import { runSync } from "../../wire/core/steps.ts";
-import { unknownUrl } from "../../wire/apis/failures.ts";
+import { missingApiKey, unknownUrl } from "../../wire/apis/failures.ts";
 import { writeModelList } from "../../wire/apis/models/models.ts";
 import type { AnswerContext, ReadRequest } from "../../wire/apis/port.ts";
 import type { ServedPort } from "../../wire/apis/port-state.ts";
-import { ports } from "../../wire/apis/ports.ts";
+import { geminiPath } from "../../wire/apis/gemini/port.ts";
+import { ollamaVersionNumber } from "../../wire/apis/ollama/port.ts";
+import { type OllamaModel, writeOllamaShow, writeOllamaTags } from "../../wire/apis/ollama/models.ts";
 import { exact } from "../../wire/apis/profile.ts";
 import { random } from "../../wire/random/random.ts";
-import type { Api, Json, ScriptedAnswer } from "./facts.ts";
+import { type Api, type Json, portOf, roots, type ScriptedAnswer } from "./facts.ts";
 
 /** Of a request's body, in bytes. */
 const maxBodyBytes = 64 * 1024 * 1024;
@@ -56,16 +58,19 @@ export interface VendorOptions {
  */
 export function vendorServer(options: VendorOptions): Server {
   return createServer((request, response) => {
-    const path = request.url?.split("?", 1)[0];
-    const api = options.apis.find((name) => `/v1${portOf(name).path}` === path) ?? options.apis[0] ?? "chat";
+    const path = request.url?.split("?", 1)[0] ?? "";
+    const api = options.apis.find((name) => pathOf(name) === apiPath(path)) ?? options.apis[0] ?? "chat";
     void answer(api, options, request, response).catch(() => response.destroy());
   });
 }
 
-function portOf(api: Api): ServedPort {
-  const port = ports.find(({ name }) => name === api);
-  if (!port) throw new Error(`There is no API ${api}.`);
-  return port;
+function pathOf(api: Api): string {
+  return api === "gemini" ? portOf(api).path : roots[api] + portOf(api).path;
+}
+
+/** A path without the model that Gemini's have. */
+function apiPath(path: string): string {
+  return geminiPath(path)?.path ?? path;
 }
 
 /** Starts the server. Rejects with the system's error if it cannot listen. */
@@ -98,6 +103,8 @@ async function answer(
     const value = headers[name];
     return Array.isArray(value) ? value.join(", ") : value;
   };
+  const { searchParams } = new URL(url, "http://localhost");
+  const query = (name: string): string | undefined => searchParams.get(name) ?? undefined;
   const requestId = port.errorFormat.newRequestId(Date.now(), random);
   const fail = (error: FailureError): void => {
     const written = port.errorFormat.writeFailure(error.failure, exact, requestId, header);
@@ -105,24 +112,20 @@ async function answer(
     response.writeHead(written.status, { "content-type": written.contentType, ...own, ...written.headers });
     response.end(written.body);
   };
-  if (method === "GET" && path === "/v1/models") {
-    const models = options.models.map((id) => ({
-      id,
-      created: 1_700_000_000,
-      ownedBy: "vendor",
-      endpoints: ["chat"] as const,
-    }));
-    const list = port.errorFormat.models?.list(models) ?? writeModelList(models, exact);
-    return void response.writeHead(200, { "content-type": "application/json" }).end(list);
-  }
   const text = await readText(request);
-  if (method !== "POST" || path !== `/v1${port.path}`) return fail(unknownUrl(method, path));
   const body = parsed(text);
+  const about = aboutModels(options.models, port, path, body, headers);
+  if (about !== undefined) return void response.writeHead(200, { "content-type": "application/json" }).end(about);
+  if (method !== "POST" || apiPath(path) !== pathOf(api)) return fail(unknownUrl(method, path));
   let read: ReadRequest | undefined;
   let refusal: FailureError | undefined;
   try {
+    // Ollama's own server has no keys.
+    if (api !== "ollama" && port.errorFormat.keyIn(header, query) === "") throw missingApiKey();
     if (!isObject(body)) throw invalidRequest("We could not parse the JSON body of your request.");
-    read = runSync(port.readRequest(body, requestId, { profile: exact, forwards: true, header }));
+    const inPath = geminiPath(path);
+    const whole = inPath ? { ...body, model: inPath.model, stream: inPath.stream } : body;
+    read = runSync(port.readRequest(whole, requestId, { profile: exact, forwards: true, header, query }));
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;
     refusal = error;
@@ -152,6 +155,7 @@ async function answer(
         message: `model: ${model}`,
         param: null,
         code: "model_not_found",
+        model,
       }),
     );
   const context: AnswerContext = {
@@ -163,6 +167,36 @@ async function answer(
   };
   await send(read, context, options.answer(received), port, response, received, requestId);
 }
+
+/** What a GET of the vendor's models answers, and Ollama's description of one; undefined: another path. */
+function aboutModels(
+  names: readonly string[],
+  port: ServedPort,
+  path: string,
+  body: unknown,
+  headers: IncomingHttpHeaders,
+): string | undefined {
+  const models = names.map((id) => ({ id, created, ownedBy: "vendor", ...capabilities }));
+  switch (path) {
+    case "/v1/models":
+    case "/v1beta/models":
+      return port.errorFormat.models?.list(models) ?? writeModelList(models, exact);
+    case "/api/tags":
+      return writeOllamaTags(models.map((info): OllamaModel => ({ info, digest: "0".repeat(64) })));
+    case "/api/version":
+      return JSON.stringify({ version: ollamaVersionNumber });
+    case "/api/ps":
+      return JSON.stringify({ models: [] });
+    case "/api/show": {
+      const model = models.find(({ id }) => isObject(body) && id === (body["model"] ?? body["name"]));
+      return model && writeOllamaShow(model, model.id, headers["user-agent"] ?? "");
+    }
+  }
+  return undefined;
+}
+
+const created = 1_700_000_000;
+const capabilities = { endpoints: ["chat"], contextLength: 1_000_000, reasons: true, takesImages: true } as const;
 
 async function send(
   read: ReadRequest,
@@ -176,9 +210,10 @@ async function send(
   const { batches = [], failure, gapMs = 0, cutAfter = Infinity, endless = false } = scripted;
   const own = port.errorFormat.answerHeaders(requestId, 1);
   if (failure) {
-    response.writeHead(failure.status, { "content-type": "application/json", ...own, ...failure.headers });
+    const { status, headers, body } = failure(received.api);
+    response.writeHead(status, { "content-type": "application/json", ...own, ...headers });
     received.lastSentAt = performance.now();
-    received.sent = JSON.stringify(failure.body(received.api));
+    received.sent = JSON.stringify(body);
     return void response.end(received.sent);
   }
   if (!read.request.stream) {
@@ -194,7 +229,7 @@ async function send(
     return void response.end(written);
   }
   const writer = read.streamWriter(context);
-  response.writeHead(200, { ...port.streamHeaders(exact), ...own });
+  response.writeHead(200, { ...(read.streamHeaders ?? port.streamHeaders)(exact), ...own });
   for (const [at, batch] of batches.entries()) {
     if (at === cutAfter) return breakOff(response);
     if (endless && at === batches.length - 1) await untilClosed(response);

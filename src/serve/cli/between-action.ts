@@ -6,6 +6,7 @@ import {
   type Api,
   apis,
   type Json,
+  roots,
   type ScriptedAnswer,
 } from "../../judge/between/facts.ts";
 import {
@@ -81,7 +82,7 @@ export async function betweenAction(target: string, flags: BetweenFlags): Promis
     if (tty) process.stderr.write("\r\x1b[K");
     if (run.results.every(({ findings }) => findings.some(({ kind }) => kind === "not-sent")))
       return cannot(
-        `No request has reached the vendor. Configure the gateway so that the model ${flags.model} is one of ${flags.vendor} at http://${flags.host}:${flags.port}${flags.vendor === "messages" ? "" : "/v1"}, with any key. The first request: ${run.findings[0]?.message ?? ""}`,
+        `No request has reached the vendor. Configure the gateway so that the model ${flags.model} is one of ${flags.vendor} at http://${flags.host}:${flags.port}${run.vendor === "messages" ? "" : roots[run.vendor]}, with any key. The first request: ${run.findings[0]?.message ?? ""}`,
       );
     const report: BetweenReport = { ...run, url, known };
     const written = reporter(report);
@@ -152,15 +153,24 @@ export async function vendorAction(flags: VendorFlags): Promise<void> {
         ...line
       } = script[count++ % Math.max(1, script.length)] ?? {};
       const usage = { promptTokens: body ? promptTokensOf(body) : 1, completionTokens: 7 };
-      const { body: error = {}, ...head } = failure ?? {};
-      const failed = failure && { failure: { status: failure.status, ...head, body: () => error } };
+      const { body: error = {}, ...head } = failure ?? { status: 500 };
+      const failed = failure && { failure: () => ({ ...head, body: error }) };
       return { ...line, ...failed, batches: answerOf(parts, { usage }) };
     },
   });
   const here = await listenUntilSignal(server, flags);
-  const base = api === "messages" ? `ANTHROPIC_BASE_URL=${here}` : `OPENAI_BASE_URL=${here}/v1`;
-  console.log(`${here}/v1 answers as the vendor of ${api} does (${base}). Ctrl+C ends it.`);
+  const base = `${variables[api]}=${here}${api === "messages" || api === "gemini" ? "" : roots[api]}`;
+  console.log(`${here}${roots[api]} answers as the vendor of ${api} does (${base}). Ctrl+C ends it.`);
 }
+
+/** By which the vendors' own clients are given another address. */
+const variables: Readonly<Record<Api, string>> = {
+  chat: "OPENAI_BASE_URL",
+  responses: "OPENAI_BASE_URL",
+  messages: "ANTHROPIC_BASE_URL",
+  ollama: "OLLAMA_HOST",
+  gemini: "GOOGLE_GEMINI_BASE_URL",
+};
 
 async function scriptIn(file: string): Promise<readonly ScriptLine[]> {
   const example =

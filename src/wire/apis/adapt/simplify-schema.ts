@@ -157,6 +157,11 @@ const compilers: Readonly<Record<SchemaCompiler, CompilerRules>> = {
   plain: { keywords: new Set(plainKeywords), needsTypes: true },
 };
 
+/** Whether a compiler reads a keyword of schemas. */
+export function takesKeyword(compiler: SchemaCompiler, keyword: string): boolean {
+  return compilers[compiler].keywords?.has(keyword) ?? true;
+}
+
 /** A schema for a server. */
 export interface SimplifiedSchema {
   readonly schema: unknown;

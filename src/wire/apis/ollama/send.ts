@@ -33,6 +33,7 @@ export const ollamaSource: SourcePort = {
   ...shared,
   name: "ollama",
   path: "/api/chat",
+  profile: { imageUrls: false, files: false },
   writeRequest: writeOllamaChat,
   embeddings: { path: "/api/embed", writeRequest: writeOllamaEmbed, toOpenAi: openaiEmbeddings },
   reader: (options) => new OllamaReader(options),
