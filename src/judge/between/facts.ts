@@ -34,6 +34,9 @@ export const turnsOf: Readonly<Record<Api, string>> = {
 
 export type Json = Readonly<Record<string, unknown>>;
 
+/** The members that a fact adds to the base body, or a function of that body. */
+export type Edit = Json | ((body: Json) => Json);
+
 /** One request that contains one fact, and the vendor's answer to it. */
 export interface Fact {
   /** Letters, digits and hyphens. The text of the request contains it, by which both sides are correlated. */

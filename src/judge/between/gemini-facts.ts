@@ -1,6 +1,5 @@
 import { call, pdf, png, schema, spaced, strictSchema, unicode, weather } from "./fact-values.ts";
-import { type Json, toolIn } from "./facts.ts";
-import type { Edit } from "./request-facts.ts";
+import { type Edit, type Json, toolIn } from "./facts.ts";
 
 const tools = [toolIn("gemini", weather)];
 const args = JSON.parse(spaced) as Json;

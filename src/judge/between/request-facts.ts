@@ -10,7 +10,7 @@ import {
   strictSchema,
   unicode,
 } from "./fact-values.ts";
-import { type Api, baseBody, type Fact, type Json } from "./facts.ts";
+import { type Api, baseBody, type Edit, type Fact, type Json } from "./facts.ts";
 import { geminiEdits } from "./gemini-facts.ts";
 import { ollamaEdits } from "./ollama-facts.ts";
 
@@ -27,9 +27,6 @@ interface RequestFact {
   readonly messages?: Edit;
   readonly headers?: Readonly<Record<string, string>>;
 }
-
-/** The members that a fact adds to the base body, or a function of that body. */
-export type Edit = Json | ((body: Json) => Json);
 
 /** Adds messages after those of the base body. */
 function chatTurns(...turns: readonly Json[]): Edit {
