@@ -9,6 +9,7 @@ import { exact, lean, type Profile } from "../profile.ts";
 import { asJsonSchema } from "./json-schema.ts";
 import { geminiErrorFormat, geminiPath, geminiPort } from "./port.ts";
 import { geminiResponse } from "./schema.ts";
+import { writeGeminiRequest } from "./send.ts";
 
 const ask = [{ role: "user", parts: [{ text: "Hi" }] }];
 const sse: ReadOptions = { query: (name) => (name === "alt" ? "sse" : undefined) };
@@ -569,6 +570,22 @@ describe("signatures", () => {
           name === undefined ? { type: "text", text: "b" } : { type: "tool-call", id: "c0", name, arguments: "{}" },
         ]);
     }
+  });
+
+  // A stand-in for the second call made a prompt that differed from the one that the server had cached.
+  test.each([
+    ["c2ln", ["c2ln", undefined]],
+    [undefined, ["skip_thought_signature_validator", undefined]],
+  ])("of parallel calls, the first alone has one: %s", (signature, expected) => {
+    const parts = ["f", "g"].map((name, at) => ({
+      functionCall: { id: `c${at}`, name, args: {} },
+      ...(at === 0 && signature !== undefined && { thoughtSignature: signature }),
+    }));
+    const { passthrough: _, ...request } = read({ contents: [...ask, { role: "model", parts }] }).request;
+    const { contents } = writeGeminiRequest(request, { stateDemand: "extra_content" }) as unknown as {
+      readonly contents: readonly { readonly parts: readonly { readonly thoughtSignature?: string }[] }[];
+    };
+    expect(contents[1]?.parts.map(({ thoughtSignature }) => thoughtSignature)).toEqual(expected);
   });
 
   test("the stand-in of clients is no state", () => {

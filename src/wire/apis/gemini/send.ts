@@ -281,7 +281,8 @@ function modelParts(message: AssistantMessage, at: number, profile: ServerProfil
       case "tool-call": {
         const args = part.kind === "custom" ? { input: part.arguments } : argumentsOf(part.arguments, at, note);
         let signature = signatureIn(part.state);
-        if (signature === undefined && calls++ === 0 && demandsSignatures(profile)) {
+        const isFirst = calls++ === 0;
+        if (signature === undefined && isFirst && demandsSignatures(profile)) {
           note("state-stand-in", `messages[${at}].tool_calls[0]`);
           signature = anySignature;
         }
