@@ -4,17 +4,35 @@ import { type BetweenRun, runBetween } from "../../src/judge/between/run-between
 import { freePort } from "../support/redis-server.ts";
 import { defects } from "./mutations.ts";
 import { type Mutation, startPassThrough } from "./pass-through.ts";
+import { type TranslatedDefect, translatedDefects } from "./translated-mutations.ts";
+import { startTranslator } from "./translator.ts";
 
-async function runPassThrough(
-  api: Api,
-  mutation: Mutation,
-  options: { readonly quick?: boolean; readonly only?: readonly string[] },
-): Promise<BetweenRun> {
+interface RunOptions {
+  readonly quick?: boolean;
+  readonly only?: readonly string[];
+}
+
+async function runPassThrough(api: Api, mutation: Mutation, options: RunOptions): Promise<BetweenRun> {
   const vendorPort = await freePort();
   const gateway = await startPassThrough(() => `http://127.0.0.1:${vendorPort}`, mutation);
   const own = { url: gateway.url, client: api, vendor: api, key: "k", timeoutMs: 60_000, vendorPort, model: "m" };
   const run = await runBetween({ ...own, ...options });
   gateway.close();
+  return run;
+}
+
+/** Truewire translates between the client and the vendor, and the defect is on one side of it. */
+async function runTranslated({ client, vendor, side, only, ...mutation }: TranslatedDefect): Promise<BetweenRun> {
+  const vendorPort = await freePort();
+  const vendorUrl = `http://127.0.0.1:${vendorPort}`;
+  const behind = await startPassThrough(() => vendorUrl, side === "vendor" ? mutation : {});
+  const truewire = await startTranslator(behind.url, vendor);
+  const front = await startPassThrough(() => truewire.url, side === "client" ? mutation : {});
+  const own = { url: front.url, client, vendor, key: "k", timeoutMs: 60_000, vendorPort, model: "m" };
+  const run = await runBetween({ ...own, ...(only ? { only } : { quick: true }) });
+  front.close();
+  await truewire.close(0);
+  behind.close();
   return run;
 }
 
@@ -34,5 +52,14 @@ describe("defects of gateways", () => {
       keys.filter((key) => key.startsWith(finds)),
       keys.join("\n"),
     ).not.toEqual([]);
+  });
+});
+
+describe("defects of gateways that translate", () => {
+  test.each(translatedDefects)("$client to $vendor: a gateway that $name", async (defect) => {
+    const { findings } = await runTranslated(defect);
+    const keys = findings.map(({ key, severity }) => `${key}: ${severity}`);
+    const found = findings.filter(({ key, severity }) => key.startsWith(defect.finds) && severity !== "note");
+    expect(found, keys.join("\n")).not.toEqual([]);
   });
 });

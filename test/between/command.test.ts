@@ -42,6 +42,24 @@ test("a loss is an error; with the report as the baseline it is known", async ()
   gateway.close();
 });
 
+test("headers and members can be added to every request", async () => {
+  const port = await freePort();
+  const seen: unknown[] = [];
+  const gateway = await startPassThrough(() => `http://127.0.0.1:${port}`, {
+    requestHeaders: (headers) => {
+      seen.push(headers["x-provider"]);
+      return headers;
+    },
+    request: ({ top_k: topK, ...body }) => {
+      seen.push(topK);
+      return { ...body, top_k: topK };
+    },
+  });
+  const { code } = await between(gateway.url, port, "--header", "X-Provider: a: b", "--body", '{"top_k":5}');
+  gateway.close();
+  expect([code, new Set(seen)]).toEqual([0, new Set(["a: b", 5])]);
+});
+
 test("a gateway that is not configured for the vendor is exit code 2, with what to do", async () => {
   const port = await freePort();
   const gateway = await startPassThrough(() => "http://127.0.0.1:9");
@@ -65,6 +83,8 @@ test("a port in use is exit code 2, with what to do", async () => {
 test.each([
   [["ftp://x"], /Give the gateway's base URL/],
   [["http://x", "--client", "bedrock"], /--client must be one of chat, responses, messages, ollama, gemini/],
+  [["http://x", "--body", "[]"], /--body must be a JSON object, such as '\{"max_tokens": 1000\}', not \[\]/],
+  [["http://x", "--header", "x"], /--header must be a name and a value, such as "x-provider: openai", not x/],
   [["http://x", "--format", "xml"], /--format must be one of pretty, json, junit, html/],
   [["http://x", "--baseline", "missing.json"], /missing\.json: /],
 ])("%j is refused with what is expected", async (args, message) => {

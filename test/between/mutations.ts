@@ -1,10 +1,11 @@
 import type { Api } from "../../src/judge/between/facts.ts";
 import type { Mutation } from "./pass-through.ts";
 
-type Json = Record<string, unknown>;
+export type Json = Record<string, unknown>;
 
 /** A defect of a gateway, and the finding by which it is known. */
 export interface Defect extends Mutation {
+  /** In whose form it changes requests and answers. */
   readonly api: Api;
   readonly name: string;
   /** The key of a finding, or its beginning. */
@@ -13,12 +14,12 @@ export interface Defect extends Mutation {
   readonly only?: readonly string[];
 }
 
-function without(...names: string[]): <T>(body: Record<string, T>) => Record<string, T> {
+export function without(...names: string[]): <T>(body: Record<string, T>) => Record<string, T> {
   return (body) => Object.fromEntries(Object.entries(body).filter(([name]) => !names.includes(name)));
 }
 
 /** Replaces each object, the inner ones first. */
-function everywhere(change: (value: Json) => unknown) {
+export function everywhere(change: (value: Json) => unknown) {
   const walk = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(walk);
     if (typeof value !== "object" || value === null) return value;
@@ -27,7 +28,7 @@ function everywhere(change: (value: Json) => unknown) {
   return (body: Json): unknown => walk(body);
 }
 
-function events(change: (data: Json) => Json | Json[] | undefined) {
+export function events(change: (data: Json) => Json | Json[] | undefined) {
   return (text: string, isStream: boolean): string => {
     if (!isStream) return text;
     return text
@@ -42,7 +43,7 @@ function events(change: (data: Json) => Json | Json[] | undefined) {
   };
 }
 
-function whole(change: (body: Json) => unknown) {
+export function whole(change: (body: Json) => unknown) {
   return (text: string, isStream: boolean): string =>
     isStream ? text : JSON.stringify(change(JSON.parse(text) as Json));
 }

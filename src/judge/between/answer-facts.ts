@@ -1,3 +1,4 @@
+import { callState, signatureIn } from "../../wire/apis/gemini/signatures.ts";
 import { exact } from "../../wire/apis/profile.ts";
 import type { FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../wire/core/events.ts";
 import {
@@ -13,6 +14,7 @@ import {
   type ScriptedFailure,
   toolIn,
 } from "./facts.ts";
+import { returnOf } from "./session-facts.ts";
 
 /** The answers of the vendor: each shows one fact. Every text contains the marker of its request. */
 
@@ -59,6 +61,8 @@ const answerFacts: Readonly<Record<string, AnswerFact>> = {
       messages: { max_tokens: 4000, thinking: { type: "enabled", budget_tokens: 2048 } },
       responses: { store: false, include: ["reasoning.encrypted_content"], reasoning: { effort: "high" } },
       chat: { reasoning_effort: "high" },
+      ollama: { think: "high" },
+      gemini: { generationConfig: { thinkingConfig: { thinkingLevel: "high", includeThoughts: true } } },
     },
     parts: [
       { reasoning: "The user wants the weather.", state: { kind: "signature", value: "c2lnbmF0dXJlLW9mLWJldHdlZW4=" } },
@@ -71,6 +75,12 @@ const answerFacts: Readonly<Record<string, AnswerFact>> = {
     of: ["responses"],
     asks: { responses: { store: false, include: ["reasoning.encrypted_content"] } },
     parts: [{ reasoning: "", state: { kind: "encrypted", value: "ZW5jcnlwdGVkLW9mLWJldHdlZW4=" } }, weather],
+  },
+  "signed-call": {
+    title: "signature of a call",
+    isQuick: true,
+    of: ["gemini"],
+    parts: [{ ...weather, state: callState("c2lnbmF0dXJlLW9mLWNhbGw=") }],
   },
   length: { title: "end by the limit of tokens", isQuick: true, parts: [{ text: "Cut" }], reason: "length" },
   refused: {
@@ -103,6 +113,13 @@ const answerFacts: Readonly<Record<string, AnswerFact>> = {
     usage: { promptTokens: 50, completionTokens: 700, completionDetails: { reasoning_tokens: 640 } },
   },
 };
+
+/** The first value that the vendor demands back. */
+function stateIn(parts: readonly AnswerPart[]): string | undefined {
+  const states = parts.map((part) => ("state" in part ? part.state : undefined));
+  const state = states.find((one) => one !== undefined);
+  return state?.kind === "call" ? signatureIn(state) : typeof state?.value === "string" ? state.value : undefined;
+}
 
 /** Errors in the neutral form, by their statuses, and how long a client is to wait. Anthropic has a status of its own for too much work. */
 const failures: Readonly<Record<number, Pick<GenerationFailure, "kind" | "code">>> = {
@@ -148,7 +165,10 @@ export function answerFactsOf(client: Api, vendor: Api, model: string): Fact[] {
         ...(usage && { usage }),
       });
       const fact = of(id, title, stream, { batches }, { isQuick });
-      facts.push({ ...fact, body: { ...fact.body, ...asks?.[client] } });
+      const asked = { ...fact, body: { ...fact.body, ...asks?.[client] } };
+      facts.push(asked);
+      const state = stateIn(parts);
+      if (!stream && state !== undefined) facts.push(returnOf(asked, state));
     }
     for (const status of [400, 401, 404, 429, 500, vendor === "messages" ? 529 : 503]) {
       const more = { isQuick: status === 429 && stream };

@@ -10,6 +10,8 @@ export interface Gateway {
   readonly key: string | undefined;
   /** The model that the client asks for. */
   readonly model: string;
+  /** Of every request, in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** How long one request may take, in milliseconds. */
   readonly timeoutMs: number;
 }
@@ -36,14 +38,18 @@ export function endpointOf({ url, client, model }: Asked, { stream }: Fact): str
   return base + roots[client] + sourcePath(sourcePorts[client].path, model, stream);
 }
 
-type Asked = Pick<Gateway, "url" | "client" | "model">;
+type Asked = Pick<Gateway, "url" | "client" | "model" | "headers">;
 
 function trimmed(url: string): string {
   return url.endsWith("/") ? url.slice(0, -1) : url;
 }
 
-export function headersOf({ client, key }: Pick<Gateway, "client" | "key">, fact: Fact): Record<string, string> {
-  return { "content-type": "application/json", ...sourcePorts[client].headers(key ?? "sk-between"), ...fact.headers };
+export function headersOf(
+  { client, key, headers }: Pick<Gateway, "client" | "key" | "headers">,
+  fact: Fact,
+): Record<string, string> {
+  const own = sourcePorts[client].headers(key ?? "sk-between");
+  return { "content-type": "application/json", ...own, ...headers, ...fact.headers };
 }
 
 /**
@@ -91,7 +97,7 @@ export async function askGateway(gateway: Gateway, fact: Fact, signal: AbortSign
 
 /** The same request as a line for a shell. */
 export function curlOf(gateway: Asked, fact: Fact): string {
-  const headers = Object.entries(headersOf({ client: gateway.client, key: "$KEY" }, fact)).map(
+  const headers = Object.entries(headersOf({ ...gateway, key: "$KEY" }, fact)).map(
     ([name, value]) => `-H "${name}: ${value}"`,
   );
   const body = JSON.stringify(fact.body).replaceAll("'", String.raw`'\''`);

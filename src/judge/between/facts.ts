@@ -55,6 +55,8 @@ export interface Fact {
   readonly isOfVendor?: boolean;
   /** The request continues the prompt of this fact, so that the vendor's cache has all of that. */
   readonly continues?: string;
+  /** The request gives back the answer to that of `continues`, whose vendor demands this value with it. */
+  readonly returns?: string;
   /** What the client does while the answer arrives. */
   readonly client?: "leaves";
 }
@@ -185,4 +187,13 @@ function chunksOf(text: string): string[] {
   return Array.from({ length: Math.ceil(characters.length / size) }, (_, at) =>
     characters.slice(at * size, (at + 1) * size).join(""),
   );
+}
+
+/** undefined: the text is not JSON. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -10,7 +10,7 @@ import { WellFormedEvents } from "../../wire/core/well-formed.ts";
 import { random } from "../../wire/random/random.ts";
 import { type GatewayAnswer, headersOf } from "./ask-gateway.ts";
 import { type Difference, differences, shown } from "./compare.ts";
-import { type Api, type Fact, factIn, type Json, markerOf, portOf, type ScriptedFailure } from "./facts.ts";
+import { type Api, type Fact, factIn, type Json, markerOf, parsed, portOf, type ScriptedFailure } from "./facts.ts";
 import type { FactFinding, Severity } from "./finding.ts";
 import { isExpressible, neutralAnswer, neutralRequest } from "./neutral.ts";
 import type { VendorRequest } from "./vendor.ts";
@@ -64,10 +64,12 @@ export function judgeRequest(observed: Observed): FactFinding[] {
         ...whole,
         kind: "refused",
         severity: "error",
-        path: fact.id,
-        message: `The vendor refuses what the gateway has sent: ${first.refusal ?? ""}`,
+        // One mistake of a gateway may break all requests.
+        path: first.refusal?.param ?? fact.id,
+        message: `The vendor refuses what the gateway has sent: ${first.refusal?.message ?? ""}`,
       },
     ];
+  if (fact.returns !== undefined) return first.text.includes(fact.returns) ? [] : [stateLost(fact.returns, whole)];
   if (side !== "request") return [];
   const clientSide = neutralRequest(readFront(client, fact));
   const vendorSide = neutralRequest(first.request);
@@ -89,6 +91,11 @@ export function judgeRequest(observed: Observed): FactFinding[] {
     ...judgeHeaders(fact, first, isSame),
     ...(isSame && first.body && found.length === 0 ? rawNotes(fact.body, first.body) : []),
   ];
+}
+
+function stateLost(state: string, whole: Pick<FactFinding, "side" | "clientSide" | "vendorSide">): FactFinding {
+  const message = `The client has given back the whole answer, and the vendor does not get its own signature or reasoning back: ${state}. It may refuse the request.`;
+  return { ...whole, kind: "lost", severity: "error", path: "returned state", message };
 }
 
 function readFront(client: Api, fact: Fact): GenerationRequest {
@@ -357,14 +364,6 @@ function sentenceOf({ kind, path, clientSide, vendorSide, to }: Difference): str
       return `${path} is in another order: ${shown(vendorSide)} in place of ${shown(clientSide)}.`;
     case "changed":
       return `${path} is ${shown(vendorSide)} in place of ${shown(clientSide)}.`;
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 

@@ -1,11 +1,11 @@
 import type { GenerationEvent } from "../../wire/core/events.ts";
 import { askGateway, curlOf, type Gateway, type GatewayAnswer } from "./ask-gateway.ts";
 import { answerFactsOf } from "./answer-facts.ts";
-import { type AnswerPart, answerOf, type Api, apis, type Fact, factIn, markerOf } from "./facts.ts";
+import { type AnswerPart, answerOf, type Api, apis, type Fact, factIn, type Json, markerOf } from "./facts.ts";
 import { type FactFinding, type Finding, joinFindings } from "./finding.ts";
 import { judgeAnswer, judgeCache, judgeRequest, promptTokensOf, type Observed, type Prices } from "./judge-fact.ts";
 import { requestFactsOf } from "./request-facts.ts";
-import { sessionFactsOf } from "./session-facts.ts";
+import { returnedBody, sessionFactsOf } from "./session-facts.ts";
 import { startVendor, type VendorRequest } from "./vendor.ts";
 
 export interface BetweenOptions extends Gateway {
@@ -17,6 +17,8 @@ export interface BetweenOptions extends Gateway {
   /** The names by which the gateway may ask the vendor for the model; default: the model's. */
   readonly vendorModels?: readonly string[];
   readonly prices?: Prices;
+  /** Members of every request that does not have them. */
+  readonly members?: Json;
   /** Only the facts that most gateways lose. */
   readonly quick?: boolean;
   /** Only facts whose ids begin so. */
@@ -66,7 +68,8 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
   } = options;
   const facts = chosen(options);
   const byId = new Map(facts.map((fact) => [fact.id, fact]));
-  const [base] = requestFactsOf(client, model) as [Fact];
+  const [plain] = requestFactsOf(client, model) as [Fact];
+  const base = { ...plain, body: { ...options.members, ...plain.body } };
   const received = new Map<string, VendorRequest[]>();
   const waiting = new Map<string, () => void>();
   // A gateway to OpenAI may ask by chat for one client, and by Responses for another.
@@ -89,7 +92,15 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
   });
   const observed = new Map<string, Observed>();
   let done = 0;
-  const observe = async (fact: Fact): Promise<void> => {
+  /** undefined: there is no answer to give back. */
+  const withAnswer = (fact: Fact): Fact | undefined => {
+    const text = observed.get(fact.continues ?? "")?.answer?.text;
+    const body = text === undefined ? undefined : returnedBody(client, fact, text);
+    return body && { ...fact, body };
+  };
+  const observe = async (planned: Fact): Promise<void> => {
+    const fact = planned.returns === undefined ? planned : withAnswer(planned);
+    if (!fact) return;
     const leave = new AbortController();
     if (fact.client === "leaves") waiting.set(fact.id, () => leave.abort());
     const signal = options.signal ? AbortSignal.any([options.signal, leave.signal]) : leave.signal;
@@ -134,7 +145,9 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
       ...judgeRequest(one),
       ...judgeAnswer(one),
       ...judgeCancel(one),
-      ...(fact.continues === undefined ? [] : judgeCache(earlier, one.received[0], prices)),
+      ...(fact.continues === undefined || fact.returns !== undefined
+        ? []
+        : judgeCache(earlier, one.received[0], prices)),
     ];
     results.push({ fact, findings });
     for (const finding of findings) found.push({ fact, curl: curlOf(options, fact), finding });
@@ -142,12 +155,13 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
   return { client, vendor: api, results, findings: joinFindings(found), answerMs: medianDelay([...observed.values()]) };
 }
 
-function chosen({ client, vendor, model, quick = false, only }: BetweenOptions): Fact[] {
-  const all = [
+function chosen({ client, vendor, model, quick = false, only, members }: BetweenOptions): Fact[] {
+  const planned = [
     ...requestFactsOf(client, model),
     ...sessionFactsOf(client, model),
     ...answerFactsOf(client, vendor, model),
   ];
+  const all = planned.map((fact) => ({ ...fact, body: { ...members, ...fact.body } }));
   const needed = new Set(
     all.flatMap(({ id, continues }) => (continues !== undefined && isChosen(id, only) ? [continues] : [])),
   );

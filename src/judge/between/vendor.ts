@@ -15,7 +15,7 @@ import { ollamaVersionNumber } from "../../wire/apis/ollama/port.ts";
 import { type OllamaModel, writeOllamaShow, writeOllamaTags } from "../../wire/apis/ollama/models.ts";
 import { exact } from "../../wire/apis/profile.ts";
 import { random } from "../../wire/random/random.ts";
-import { type Api, type Json, portOf, roots, type ScriptedAnswer } from "./facts.ts";
+import { type Api, type Json, parsed, portOf, roots, type ScriptedAnswer } from "./facts.ts";
 
 /** Of a request's body, in bytes. */
 const maxBodyBytes = 64 * 1024 * 1024;
@@ -30,8 +30,8 @@ export interface VendorRequest {
   readonly body: Json | undefined;
   /** What it asks for; undefined: the vendor has refused it. */
   readonly request: GenerationRequest | undefined;
-  /** Why the vendor has refused it. */
-  readonly refusal: string | undefined;
+  /** Why the vendor has refused it, and the path of what it has refused, if it names one. */
+  readonly refusal: { readonly message: string; readonly param?: string | null } | undefined;
   /** When it was received, and when its last batch was sent, by `performance.now`. */
   readonly at: number;
   lastSentAt: number | undefined;
@@ -137,7 +137,7 @@ async function answer(
     text,
     body: isObject(body) ? body : undefined,
     request: read?.request,
-    refusal: refusal?.failure.message,
+    refusal: refusal?.failure,
     at: performance.now(),
     lastSentAt: undefined,
     sent: "",
@@ -250,14 +250,6 @@ function breakOff(response: ServerResponse): void {
 
 async function untilClosed(response: ServerResponse): Promise<void> {
   if (!response.destroyed) await new Promise((resolve) => response.once("close", resolve));
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 async function readText(request: IncomingMessage): Promise<string> {

@@ -42,6 +42,8 @@ export interface BetweenFlags {
   readonly timeout: string;
   readonly concurrency: string;
   readonly prices: string;
+  readonly header?: readonly string[];
+  readonly body?: string;
 }
 
 const reporters: Readonly<Record<string, (report: BetweenReport) => string>> = {
@@ -50,6 +52,22 @@ const reporters: Readonly<Record<string, (report: BetweenReport) => string>> = {
   junit: junitBetween,
   html: htmlBetween,
 };
+
+function headerIn(text: string): readonly [name: string, value: string] {
+  const at = text.indexOf(":");
+  if (at > 0) return [text.slice(0, at).trim().toLowerCase(), text.slice(at + 1).trim()];
+  throw new Error(`--header must be a name and a value, such as "x-provider: openai", not ${text}.`);
+}
+
+function objectIn(text: string): Json {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Json;
+  } catch {
+    // It is refused below.
+  }
+  throw new Error(`--body must be a JSON object, such as '{"max_tokens": 1000}', not ${text}.`);
+}
 
 /** Runs `truewire between`. Exit code 0: no new errors; 1: new errors; 2: it could not run. */
 export async function betweenAction(target: string, flags: BetweenFlags): Promise<number> {
@@ -76,6 +94,8 @@ export async function betweenAction(target: string, flags: BetweenFlags): Promis
       concurrency: positive("--concurrency", flags.concurrency),
       prices: { input, cached },
       quick: flags.quick === true,
+      headers: Object.fromEntries((flags.header ?? []).map(headerIn)),
+      ...(flags.body !== undefined && { members: objectIn(flags.body) }),
       ...(flags.only && { only: flags.only }),
       onProgress: (done, all, { title }) => tty && process.stderr.write(`\r\x1b[K${pc.dim(`${done}/${all} ${title}`)}`),
     });
@@ -144,7 +164,7 @@ export async function vendorAction(flags: VendorFlags): Promise<void> {
     models: flags.model,
     onRequest({ path, refusal, request }) {
       const form = request?.stream === true ? "stream" : "whole";
-      console.error(`${path}: ${refusal === undefined ? `accepted, ${form}` : `refused: ${refusal}`}`);
+      console.error(`${path}: ${refusal === undefined ? `accepted, ${form}` : `refused: ${refusal.message}`}`);
     },
     answer({ body }) {
       const {

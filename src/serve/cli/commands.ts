@@ -61,6 +61,11 @@ export function betweenCommand(program: Command): void {
     .option("--model <name>", "the model that clients ask for", "between")
     .option("--vendor-model <name...>", "the names by which the gateway asks the vendor for it (default: the same)")
     .option("--key <key>", "the gateway's API key (default: sk-between)")
+    .option("--header <name: value...>", "headers of every request, such as those that name the gateway's upstream")
+    .option(
+      "--body <json>",
+      "members of every request that does not have them, such as a limit that the vendor demands",
+    )
     .option("--quick", "only the facts that gateways lose most often")
     .option("--only <id...>", "only facts whose id begins so, such as session or error")
     .option("--relay", "the gateway's upstream cannot be configured: judge its answers alone")
