@@ -1,6 +1,4 @@
-import type * as z from "zod";
 import { isObject } from "../../../../wire/core/json.ts";
-import { inWireOrder } from "../../../../wire/apis/members.ts";
 import {
   geminiEmbedding,
   geminiEmbeddings,
@@ -16,37 +14,24 @@ import {
 import { type Exchange, isStream } from "../exchange.ts";
 import { framesOf } from "../frames.ts";
 import { atEnd, notJson, shown } from "../place.ts";
-import { type Structure, structuralRules } from "../spec/structure.ts";
+import {
+  endsWithError,
+  type JsonLine,
+  type JsonLines,
+  jsonLines,
+  rulesOfSchemas,
+  succeeded,
+} from "../spec/json-lines.ts";
 import { type Json, parsedJson } from "../view.ts";
 import { type Rules, notShown } from "../rule.ts";
 
-/** An exchange of Gemini's API: a whole answer, the events of a stream, or the items of a stream that is a JSON list. */
-export interface GeminiView {
-  readonly exchange: Exchange;
-  readonly isStream: boolean;
-  readonly chunks: readonly GeminiChunk[];
-  /** The chunks that are JSON objects without an error. */
-  readonly values: readonly (GeminiChunk & { readonly value: Json })[];
-}
-
-export interface GeminiChunk {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
-  /** `undefined` if the text is not JSON. */
-  readonly value: unknown;
-}
-
-export function geminiView(exchange: Exchange): GeminiView {
+/** A whole answer, the events of a stream, or the items of a stream that is a JSON list. */
+export function geminiView(exchange: Exchange): JsonLines {
   const streams = isStream(exchange);
-  const chunks = chunksOf(exchange, streams);
-  const values = chunks.flatMap((chunk) =>
-    isObject(chunk.value) && !("error" in chunk.value) ? [{ ...chunk, value: chunk.value }] : [],
-  );
-  return { exchange, isStream: streams, chunks, values };
+  return jsonLines(exchange, streams, chunksOf(exchange, streams));
 }
 
-function chunksOf({ request, response: { body } }: Exchange, streams: boolean): readonly GeminiChunk[] {
+function chunksOf({ request, response: { body } }: Exchange, streams: boolean): readonly JsonLine[] {
   const whole = { start: 0, end: body.length };
   const isList = request.path === "" ? /^\s*\[/.test(body) : !/[?&]alt=sse\b/.test(request.path);
   if (!streams || isList) {
@@ -66,46 +51,32 @@ function chunksOf({ request, response: { body } }: Exchange, streams: boolean): 
   }));
 }
 
-const schemas: Partial<Readonly<Record<Exchange["endpoint"], z.ZodType>>> = {
+const schemaRules = rulesOfSchemas("gemini", {
   gemini: geminiResponse,
   "gemini-tokens": geminiTokenCount,
   "gemini-models": geminiModelList,
   "gemini-model": geminiModel,
   "gemini-embedding": geminiEmbedding,
   "gemini-embeddings": geminiEmbeddings,
-};
-const structures: ReadonlyMap<string, Structure> = new Map(
-  Object.entries(schemas).map(([endpoint, schema]) => [endpoint, { schema, members: {}, rest: "gemini/schema" }]),
-);
-const schemaRules: Rules<GeminiView> = structuralRules([...structures.values()], (view) => {
-  const structure = structures.get(view.exchange.endpoint);
-  if (!structure || !succeeded(view)) return [];
-  return view.values.map(({ start, end, value }) => ({
-    structure,
-    value,
-    at: ({ path, found }) => ({ start, end, found: `${path} ${found}` }),
-  }));
 });
 
-const succeeded = ({ exchange }: GeminiView): boolean => exchange.response.status === 200;
-const generates = (view: GeminiView): boolean => succeeded(view) && view.exchange.endpoint === "gemini";
+const generates = (view: JsonLines): boolean => succeeded(view) && view.exchange.endpoint === "gemini";
 const objects = (value: unknown): readonly Json[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const member = (value: unknown, name: string): unknown => (isObject(value) ? value[name] : undefined);
-const config = ({ exchange }: GeminiView, name: string): unknown =>
+const config = ({ exchange }: JsonLines, name: string): unknown =>
   member(exchange.request.body?.["generationConfig"], name);
-const endsWithError = ({ chunks }: GeminiView): boolean => member(chunks.at(-1)?.value, "error") !== undefined;
-const isBlocked = ({ values }: GeminiView): boolean =>
+const isBlocked = ({ values }: JsonLines): boolean =>
   values.some(({ value }) => member(value["promptFeedback"], "blockReason") !== undefined);
 
 /** A candidate of one chunk, with the place of the chunk. */
 interface Candidate {
-  readonly at: GeminiChunk;
+  readonly at: JsonLine;
   readonly index: number;
   readonly value: Json;
   readonly parts: readonly Json[];
 }
 
-function candidatesOf({ values }: GeminiView): readonly Candidate[] {
+function candidatesOf({ values }: JsonLines): readonly Candidate[] {
   return values.flatMap((at) =>
     objects(at.value["candidates"]).map((value) => ({
       at,
@@ -116,13 +87,13 @@ function candidatesOf({ values }: GeminiView): readonly Candidate[] {
   );
 }
 
-const callsOf = (view: GeminiView): readonly { readonly at: GeminiChunk; readonly call: Json }[] =>
+const callsOf = (view: JsonLines): readonly { readonly at: JsonLine; readonly call: Json }[] =>
   candidatesOf(view).flatMap(({ at, parts }) =>
     parts.flatMap(({ functionCall: call }) => (isObject(call) ? [{ at, call }] : [])),
   );
 
 /** The text of the first candidate, without thoughts. */
-const textOf = (view: GeminiView): string =>
+const textOf = (view: JsonLines): string =>
   candidatesOf(view)
     .filter(({ index }) => index === 0)
     .flatMap(({ parts }) =>
@@ -130,29 +101,15 @@ const textOf = (view: GeminiView): string =>
     )
     .join("");
 
-const finishes = (view: GeminiView): readonly (Candidate & { readonly reason: unknown })[] =>
+const finishes = (view: JsonLines): readonly (Candidate & { readonly reason: unknown })[] =>
   candidatesOf(view).flatMap((one) =>
     one.value["finishReason"] === undefined ? [] : [{ ...one, reason: one.value["finishReason"] }],
   );
-const lastFinish = (view: GeminiView): unknown => finishes(view).at(-1)?.reason;
+const lastFinish = (view: JsonLines): unknown => finishes(view).at(-1)?.reason;
 
 /** Sources: https://ai.google.dev/api/generate-content, and the recordings that `wire/apis/gemini/schema.ts` names. */
-export const geminiRules: Rules<GeminiView> = {
+export const geminiRules: Rules<JsonLines> = {
   ...schemaRules,
-  *"gemini/json"(view) {
-    if (!succeeded(view)) return notShown;
-    const { chunks, exchange } = view;
-    if (chunks.length === 0) yield notJson(exchange.response.body);
-    for (const { start, end, text, value } of chunks)
-      if (!isObject(value)) yield { start, end: Math.min(end, start + 80), found: notJson(text).found };
-  },
-  *"gemini/member-order"(view) {
-    const schema = schemas[view.exchange.endpoint];
-    if (!succeeded(view) || schema === undefined) return notShown;
-    for (const { start, end, value } of view.values)
-      if (JSON.stringify(inWireOrder(schema, value)) !== JSON.stringify(value))
-        yield { start, end, found: `the order ${Object.keys(value).join(", ")}` };
-  },
   *"gemini/content-type"(view) {
     const { headers } = view.exchange.response;
     if (!succeeded(view) || headers === null) return notShown;

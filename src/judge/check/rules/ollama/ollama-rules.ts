@@ -1,6 +1,4 @@
-import type * as z from "zod";
 import { isObject } from "../../../../wire/core/json.ts";
-import { inWireOrder } from "../../../../wire/apis/members.ts";
 import {
   ollamaChatResponse,
   ollamaDoneReason,
@@ -15,31 +13,22 @@ import {
 } from "../../../../wire/apis/ollama/schema.ts";
 import { type Exchange, isStream } from "../exchange.ts";
 import { atEnd, notJson, shown } from "../place.ts";
-import { type Structure, structuralRules } from "../spec/structure.ts";
+import {
+  endsWithError,
+  type JsonLine,
+  type JsonLines,
+  jsonLines,
+  rulesOfSchemas,
+  succeeded,
+} from "../spec/json-lines.ts";
 import { type Json, parsedJson } from "../view.ts";
 import { type Rules, notShown } from "../rule.ts";
 
-/** An exchange of Ollama's API. A whole answer is one line. */
-export interface OllamaView {
-  readonly exchange: Exchange;
-  readonly isStream: boolean;
-  readonly lines: readonly OllamaLine[];
-  /** The lines that are JSON objects without an error. */
-  readonly values: readonly (OllamaLine & { readonly value: Json })[];
-}
-
-export interface OllamaLine {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
-  /** `undefined` if the line is not JSON. */
-  readonly value: unknown;
-}
-
-export function ollamaView(exchange: Exchange): OllamaView {
+/** A whole answer is one line. */
+export function ollamaView(exchange: Exchange): JsonLines {
   const { body } = exchange.response;
   const streams = isStream(exchange);
-  const lines: OllamaLine[] = [];
+  const lines: JsonLine[] = [];
   for (let start = 0; start < body.length;) {
     const newline = streams ? body.indexOf("\n", start) : -1;
     const end = newline === -1 ? body.length : newline;
@@ -47,13 +36,10 @@ export function ollamaView(exchange: Exchange): OllamaView {
     lines.push({ start, end, text, value: parsedJson(text) });
     start = end + 1;
   }
-  const values = lines.flatMap((line) =>
-    isObject(line.value) && !("error" in line.value) ? [{ ...line, value: line.value }] : [],
-  );
-  return { exchange, isStream: streams, lines, values };
+  return jsonLines(exchange, streams, lines);
 }
 
-const schemas: Partial<Readonly<Record<Exchange["endpoint"], z.ZodType>>> = {
+const schemaRules = rulesOfSchemas("ollama", {
   "ollama-chat": ollamaChatResponse,
   "ollama-generate": ollamaGenerateResponse,
   "ollama-tags": ollamaModelList,
@@ -62,26 +48,13 @@ const schemas: Partial<Readonly<Record<Exchange["endpoint"], z.ZodType>>> = {
   "ollama-version": ollamaVersion,
   "ollama-embed": ollamaEmbedResponse,
   "ollama-embeddings": ollamaEmbeddingsResponse,
-};
-const structures: ReadonlyMap<string, Structure> = new Map(
-  Object.entries(schemas).map(([endpoint, schema]) => [endpoint, { schema, members: {}, rest: "ollama/schema" }]),
-);
-const schemaRules: Rules<OllamaView> = structuralRules([...structures.values()], (view) => {
-  const structure = structures.get(view.exchange.endpoint);
-  if (!structure || !succeeded(view)) return [];
-  return view.values.map(({ start, end, value }) => ({
-    structure,
-    value,
-    at: ({ path, found }) => ({ start, end, found: `${path} ${found}` }),
-  }));
 });
 
-const succeeded = ({ exchange }: OllamaView): boolean => exchange.response.status === 200;
-const generates = (view: OllamaView): boolean =>
+const generates = (view: JsonLines): boolean =>
   succeeded(view) && ["ollama-chat", "ollama-generate"].includes(view.exchange.endpoint);
-const streamed = (view: OllamaView): boolean => generates(view) && view.isStream;
-const member = ({ exchange }: OllamaView, name: string): unknown => exchange.request.body?.[name];
-const option = (view: OllamaView, name: string): unknown => {
+const streamed = (view: JsonLines): boolean => generates(view) && view.isStream;
+const member = ({ exchange }: JsonLines, name: string): unknown => exchange.request.body?.[name];
+const option = (view: JsonLines, name: string): unknown => {
   const options = member(view, "options");
   return isObject(options) ? options[name] : undefined;
 };
@@ -90,13 +63,8 @@ const textOf = (value: Json): string => {
   return typeof text === "string" ? text : "";
 };
 const thinkingOf = (value: Json): unknown => (isObject(value.message) ? value.message.thinking : value.thinking);
-const wholeText = ({ values }: OllamaView): string => values.map(({ value }) => textOf(value)).join("");
-const last = ({ values }: OllamaView): (OllamaLine & { readonly value: Json }) | undefined => values.at(-1);
-const endsWithError = ({ lines }: OllamaView): boolean => {
-  const value = lines.at(-1)?.value;
-  return isObject(value) && "error" in value;
-};
-
+const wholeText = ({ values }: JsonLines): string => values.map(({ value }) => textOf(value)).join("");
+const last = ({ values }: JsonLines): (JsonLine & { readonly value: Json }) | undefined => values.at(-1);
 const counts = [
   "total_duration",
   "load_duration",
@@ -107,23 +75,8 @@ const counts = [
 ] as const;
 
 /** Rules about Ollama's API. Source: ollama 0.33.0. */
-export const ollamaRules: Rules<OllamaView> = {
+export const ollamaRules: Rules<JsonLines> = {
   ...schemaRules,
-  *"ollama/json"(view) {
-    if (!succeeded(view)) return notShown;
-    const { lines, exchange } = view;
-    if (lines.length === 0) yield notJson(exchange.response.body);
-    for (const { start, end, text, value } of lines)
-      if (!isObject(value)) yield { start, end: Math.min(end, start + 80), found: notJson(text).found };
-  },
-  *"ollama/member-order"(view) {
-    if (!succeeded(view) || schemas[view.exchange.endpoint] === undefined) return notShown;
-    const { exchange, values } = view;
-    const schema = schemas[exchange.endpoint] as z.ZodType;
-    for (const { start, end, value } of values)
-      if (JSON.stringify(inWireOrder(schema, value)) !== JSON.stringify(value))
-        yield { start, end, found: `the order ${Object.keys(value).join(", ")}` };
-  },
   *"ollama/content-type"(view) {
     if (!succeeded(view) || view.exchange.response.headers === null) return notShown;
     const { exchange, isStream: streams } = view;
