@@ -1,9 +1,10 @@
 #!/usr/bin/env node
-// Bundles the command and the workers of a server with rolldown: dist/cli/main.js, dist/cli/serve-action.js, dist/serve/app/worker-main.js and
+// Bundles the command, the workers of a server and the process of a model with its thread with rolldown: dist/cli/main.js,
+// dist/cli/serve-action.js, dist/serve/app/worker-main.js, dist/engines/llama/process/main.js, dist/engines/llama/preparing/thread.js and
 // dist/chunks. Node spends most of a start on finding, reading and linking modules; a gateway has 700. The packages that every start needs
 // are part of the bundle; the others are imported when they are used. What `serve` and its workers need at every start is one file, apart
 // from the files of the other commands, which would otherwise share it in eighty parts. All other files of dist stay as tsc wrote them: the
-// library, and the entries of threads and child processes. Nothing is written that has not changed: a server may be reading it.
+// library, and the entries of other threads and child processes. Nothing is written that has not changed: a server may be reading it.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { dirname, resolve } from "node:path";
@@ -31,8 +32,12 @@ const ofStart = [
   "src/serve/server/tracing/tracing.ts",
   "src/serve/server/tracing/export-traces.ts",
 ].map((file) => resolve(file));
-/** The same with everything that they import statically; filled by `isOfStart`. */
-let startModules;
+/** What a model's process and its thread import when they start. */
+const ofModel = ["src/engines/llama/process/main.ts", "src/engines/llama/preparing/thread.ts"].map((file) =>
+  resolve(file),
+);
+/** Filled by `importedBy`. */
+const closures = new Map();
 
 const output = [
   ...(await bundle({ "cli/main": "src/serve/cli/main.ts" }, [
@@ -45,7 +50,13 @@ const output = [
   ...(await bundle(
     { "cli/serve-action": "src/serve/cli/serve-action.ts", "serve/app/worker-main": "src/serve/app/worker-main.ts" },
     [],
-    (id, graph) => (isOfStart(id, graph) ? "server" : null),
+    (id, graph) => (importedBy(ofStart, graph).has(id) ? "server" : null),
+  )),
+  ...(await bundle(
+    { "engines/llama/process/main": ofModel[0], "engines/llama/preparing/thread": ofModel[1] },
+    [],
+    // The entries stay in files of their own.
+    (id, graph) => (!ofModel.includes(id) && importedBy(ofModel, graph).has(id) ? "model" : null),
   )),
 ];
 const files = new Map(output.map(({ fileName, code }) => [fileName, code]));
@@ -80,17 +91,16 @@ async function bundle(input, plugins, group) {
   return output;
 }
 
-/** Whether a gateway imports the module when it starts. */
-function isOfStart(module, graph) {
-  if (startModules === undefined) {
-    startModules = new Set(ofStart);
-    const moved = ofStart.find((id) => !graph.getModuleInfo(id));
-    if (moved !== undefined)
-      throw new Error(`${moved} is not in the bundle: correct \`ofStart\` in scripts/build-cli.mjs.`);
-    for (const id of startModules)
-      for (const imported of graph.getModuleInfo(id)?.importedIds ?? []) startModules.add(imported);
-  }
-  return startModules.has(module);
+/** The entries with everything that they import statically. */
+function importedBy(entries, graph) {
+  const known = closures.get(entries.join());
+  if (known !== undefined) return known;
+  const modules = new Set(entries);
+  const moved = entries.find((id) => !graph.getModuleInfo(id));
+  if (moved !== undefined) throw new Error(`${moved} is not in the bundle: correct scripts/build-cli.mjs.`);
+  for (const id of modules) for (const imported of graph.getModuleInfo(id)?.importedIds ?? []) modules.add(imported);
+  closures.set(entries.join(), modules);
+  return modules;
 }
 
 /** A module finds its threads and child processes from the place that tsc gives it. Every file of the bundle is in a folder of dist. */

@@ -11,6 +11,7 @@ import { writeRandomKind, type RandomKind } from "../fixtures/random-kinds.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { drive, openBuilt } from "./local-engine.ts";
 import { randomRequests, visibleAnswer } from "./random-requests.ts";
+import { runs } from "../support/runs.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -46,7 +47,7 @@ function expectAlike(one: Generation, other: Generation): void {
 async function expectSameAnswers(
   drafting: Driven,
   plain: Driven,
-  numRuns: number,
+  tries: number,
   { isExact = true, atOnce = 4 } = {},
 ): Promise<void> {
   await fc.assert(
@@ -61,7 +62,7 @@ async function expectSameAnswers(
         else for (const [i, one] of with_.entries()) expectAlike(one, without[i] ?? one);
       },
     ),
-    { numRuns, endOnFailure: true },
+    { ...runs(tries), endOnFailure: true },
   );
 }
 
@@ -103,7 +104,7 @@ describe.each([
   });
 
   test("the answers of several requests are those without drafts", async () => {
-    await expectSameAnswers(drafting, plain, 60);
+    await expectSameAnswers(drafting, plain, 12);
     const { draftedTokens = 0, acceptedTokens = 0 } = drafting.counters();
     expect(draftedTokens).toBeGreaterThan(1000);
     expect(acceptedTokens).toBeGreaterThan(name === "the same model" ? 1000 : 10);
@@ -154,7 +155,7 @@ describe("models whose memory cannot be truncated anywhere", () => {
         );
         skip();
       }
-      await expectSameAnswers(drafting, plain, slots === 1 ? 10 : 25, {
+      await expectSameAnswers(drafting, plain, slots === 1 ? 3 : 6, {
         isExact: target !== "gemma3",
         // llama.cpp moves the states that the removal of tokens needs, where several answers have drafts of different lengths.
         atOnce: target === "lfm2" ? 7 : 4,

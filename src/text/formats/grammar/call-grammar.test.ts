@@ -15,6 +15,7 @@ import { GrammarBudget, type GrammarState, GrammarStates } from "./grammar-state
 import { readGbnf } from "./read-gbnf.ts";
 import { SchemaError } from "./grammar-errors.ts";
 import { anyValue, jsonSyntax } from "./value-syntax.ts";
+import { runs } from "../../../../test/support/runs.ts";
 
 const ajv = new Ajv2020({ strict: false });
 addFormats.default(ajv);
@@ -153,7 +154,7 @@ describe("callGrammar", () => {
           }
         },
       ),
-      { numRuns: 12 },
+      runs(3),
     );
   });
 
@@ -409,7 +410,7 @@ describe("the state after a text", () => {
           expect(readOn(rest, "\u0000")).toBeNull();
         },
       ),
-      { numRuns: 40 },
+      runs(10),
     );
   });
 });

@@ -11,6 +11,7 @@ import { SchemaError } from "./grammar-errors.ts";
 import { Grammar } from "./grammar.ts";
 import { anyValue, jsonSyntax } from "./value-syntax.ts";
 import { cpuMs } from "../../../../test/support/hang.ts";
+import { runs } from "../../../../test/support/runs.ts";
 
 const ajv = new Ajv2020({ strict: false, allErrors: false });
 addFormats.default(ajv);
@@ -471,7 +472,7 @@ describe("the grammar of a schema", () => {
           if (!validate(JSON.parse(text))) throw new Error(`${text}\n${JSON.stringify(validate.errors)}`);
         }
       }),
-      { numRuns: 50 },
+      runs(12),
     );
   });
 
@@ -488,7 +489,7 @@ describe("the grammar of a schema", () => {
           }
         },
       ),
-      { numRuns: 50 },
+      runs(12),
     );
   });
 
@@ -499,7 +500,7 @@ describe("the grammar of a schema", () => {
         const theirs = await llamaGrammar(gbnf);
         for (const text of walks(gbnf, 2, seed)) if (!theirs.accepts(text)) throw new Error(text);
       }),
-      { numRuns: 50 },
+      runs(12),
     );
   });
 });

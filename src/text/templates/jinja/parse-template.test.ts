@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { compileBody } from "./compile-statement.ts";
 import { parseTemplate } from "./parse-template.ts";
 import { TemplateSyntaxError } from "./tokenize.ts";
+import { runs } from "../../../../test/support/runs.ts";
 
 test.each<[source: string, message: string]>([
   ["{{ a", "expected '}}', got the end of the template (line 1, column 5)"],
@@ -130,6 +131,6 @@ test("any row of tokens is parsed, or refused with the one error", () => {
       expect(line).toBeGreaterThan(0);
       expect(line).toBeLessThanOrEqual(source.split("\n").length);
     }),
-    { numRuns: 3000 },
+    runs(500),
   );
 });
