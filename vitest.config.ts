@@ -37,7 +37,7 @@ const sorted = new Set(Object.values(houses).flat());
 /** What is about the repository as a whole. */
 const others = readdirSync("test").filter((folder) => !sorted.has(folder));
 
-/** What mocks modules that `src/` imports, and so needs its modules one by one. */
+/** What mocks modules that `src/` imports: the only files with modules of their own. */
 const mocking = [
   "test/engine/open-encoder.test.ts",
   "test/library/download-guards.test.ts",
@@ -68,8 +68,8 @@ const importingTheBuild: Plugin = {
 const longest = ["test/docs/docs", "test/growth/readers-writers", "test/engine/images", "test/engine/draft-model"];
 
 /**
- * The files of a project without isolation one after the other. Vitest keeps a worker, with its modules and its browser, only while the
- * next file in the queue is of the same project; in Vitest's own order, by size, it hardly ever is.
+ * The files of a project one after the other. Vitest keeps a worker, with its modules and its browser, only while the next file in the queue
+ * is of the same project; in Vitest's own order, by size, it hardly ever is.
  */
 class ByProject extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -88,6 +88,11 @@ export default defineConfig({
     sequence: { sequencer: ByProject },
     // Tests of servers wait a third of their time. CI has two cores.
     maxWorkers: 3,
+    // The files of one worker share the modules that they import, which to load takes a second of CPU for each file of test/ otherwise. So a
+    // test puts back what it changes in its process; spies and variables are put back here.
+    isolate: false,
+    restoreMocks: true,
+    unstubEnvs: true,
     // No test has a time-out of its own: on a busy machine, each would be one more test that fails although nothing is wrong.
     testTimeout: hangMs,
     hookTimeout: hangMs,
@@ -95,20 +100,20 @@ export default defineConfig({
     projects: [
       ...Object.entries(houses).flatMap(([house, folders]) => [unit(house), blackbox(house, folders)]),
       blackbox("repository", others),
-      { extends: true, test: { name: "mocking", include: mocking } },
+      { extends: true, test: { name: "mocking", include: mocking, isolate: true } },
     ],
   },
 });
 
-/** The tests next to the code. The files of one worker share the modules that they import: a test that mocks a module belongs in test/. */
+/** The tests next to the code. A test that mocks a module belongs in test/. */
 function unit(house: string): TestProjectInlineConfiguration {
   return {
     extends: true,
-    test: { name: `${house}-unit`, include: [`src/${house}/**/*.test.ts`], isolate: false },
+    test: { name: `${house}-unit`, include: [`src/${house}/**/*.test.ts`] },
   };
 }
 
-/** The tests in folders of test/, where each file has its own modules; those of the page share a browser. */
+/** The tests in folders of test/. */
 function blackbox(house: string, folders: readonly string[]): TestProjectInlineConfiguration {
   const include = folders.map((folder) => `test/${folder}/**/*.test.ts`);
   return {
@@ -118,7 +123,6 @@ function blackbox(house: string, folders: readonly string[]): TestProjectInlineC
       name: `${house}-blackbox`,
       include,
       exclude: mocking,
-      isolate: house !== "page",
       server: { deps: { external: [built] } },
     },
   };

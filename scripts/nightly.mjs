@@ -1,26 +1,40 @@
 // npm run nightly [-- --only WORD]
 //
-// Runs the tests that look for rare mistakes with random inputs, each with many more than `npm test` tries, the mutations of the checker, all
-// attacks, and the fuzz targets. Prints one line for each with its seconds, and what it said if it failed; the exit code is 1 if one did. `--only` runs those whose name
-// contains the word. They run one after the other, at night or before a release: about two hours and a half on two cores. Needs a build.
+// Runs the tests that look for rare mistakes with random inputs, each with many more than `npm test` tries (`TRUEWIRE_RUNS`,
+// test/support/runs.ts), the mutations of the checker, all attacks, and the fuzz targets. Prints one line for each with its seconds, and what it
+// said if it failed; the exit code is 1 if one did. `--only` runs those whose name contains the word. They run one after the other, at night or
+// before a release: about three hours on two cores. Needs a build.
 import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 
 const { values } = parseArgs({ options: { only: { type: "string", default: "" } } });
 const npx = process.platform === "win32" ? "npx.cmd" : "npx";
-const vitest = (file, variables) => ({ command: [npx, "vitest", "run", file], variables });
+const vitest = (files, variables) => ({ command: [npx, "vitest", "run", ...files], variables });
 const npm = (...args) => ({ command: [npx.replace("npx", "npm"), "run", "--silent", ...args], variables: {} });
 
+/** Those with a number of their own: how many times as often as with all other tests. */
+const numbers = {
+  "test/engine/damaged-files.test.ts": 100,
+  "src/engines/llama/file/damaged-headers.test.ts": 200,
+  "test/engine/killed-under-load.test.ts": 10,
+  "test/engine/native-memory.test.ts": 17,
+  "test/engine/grammar-bombs.test.ts": 250,
+  "test/check/mutation.test.ts": 25,
+  "test/upstream/repair-check.test.ts": 25,
+  "test/engine/scheduling-random.test.ts": 12,
+};
+const others = ["src", "test"]
+  .flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => `${folder}/${name}`))
+  .filter((file) => file.endsWith(".test.ts") && !Object.hasOwn(numbers, file))
+  .filter((file) => readFileSync(file, "utf8").includes("support/runs.ts"));
+
 const runs = {
-  "damaged model files": vitest("test/engine/damaged-files.test.ts", { TRUEWIRE_DAMAGED: "1000" }),
-  "damaged headers": vitest("src/engines/llama/file/damaged-headers.test.ts", { TRUEWIRE_DAMAGED_HEADERS: "100000" }),
-  "kills under load": vitest("test/engine/killed-under-load.test.ts", { TRUEWIRE_KILLS: "50" }),
-  "native memory": vitest("test/engine/native-memory.test.ts", { TRUEWIRE_REQUESTS: "10000" }),
-  grammars: vitest("test/engine/grammar-bombs.test.ts", { TRUEWIRE_GRAMMARS: "10000" }),
-  exchanges: vitest("test/check/mutation.test.ts", { TRUEWIRE_EXCHANGES: "2000" }),
-  repairs: vitest("test/upstream/repair-check.test.ts", { TRUEWIRE_REPAIRS: "200" }),
-  page: vitest("test/page", { TRUEWIRE_PAGE_SIZE: "5" }),
-  schedules: vitest("test/engine/scheduling-random.test.ts", { TRUEWIRE_SCHEDULES: "300" }),
+  ...Object.fromEntries(
+    Object.entries(numbers).map(([file, number]) => [file, vitest([file], { TRUEWIRE_RUNS: String(number) })]),
+  ),
+  "all other random tests": vitest(others, { TRUEWIRE_RUNS: "20" }),
+  page: vitest(["test/page"], { TRUEWIRE_PAGE_SIZE: "5" }),
   mutations: npm("mutate"),
   attacks: npm("bench", "attack", "--", "--all"),
   ...Object.fromEntries(

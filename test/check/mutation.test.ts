@@ -9,9 +9,10 @@ import { legalResponseBody, legalResponseSocket, legalResponseStream } from "./l
 import { type Legal, legalStream } from "./legal/stream.ts";
 import { runIllegal, runLegal } from "./mutation-run.ts";
 import { illegalChanges, legalChanges } from "./mutations/every-mutation.ts";
+import { times } from "../support/runs.ts";
 
-/** How many exchanges of each kind, and random changes; `TRUEWIRE_EXCHANGES=2000` tries more. Seeds are the same in each run. */
-const count = Number(process.env["TRUEWIRE_EXCHANGES"] ?? 80);
+/** How many exchanges of each kind, and random changes. Seeds are the same in each run. */
+const count = times(80);
 
 // What our own reader and writer make is legal in both profiles: no rule finds anything in it, not even a note.
 test.each<[string, (seed: number) => Legal]>([

@@ -10,6 +10,7 @@ import { Sequence } from "../../src/engines/llama/process/prompt-cache/sequence.
 import { writeRandomKind } from "../fixtures/random-kinds.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { openNativeModel } from "./native-model.ts";
+import { runs } from "../support/runs.ts";
 
 /** Each kind of memory: recurrent, recurrent and attention by turns, with a window, and one that can be cut anywhere. */
 const kinds = ["mamba", "lfm2", "gemma3", "llama"] as const;
@@ -117,7 +118,7 @@ describe.each(kinds)("%s", (kind) => {
             expect(kept).toBe(known);
             expectSame(readInPieces(context, used, asked, places), readInPieces(context, fresh, asked, places));
           }),
-          { numRuns: 30 },
+          runs(8),
         );
       } finally {
         context.free();
@@ -209,7 +210,7 @@ describe.each(kinds)("%s", (kind) => {
             expect(sequence.checkpoints.length).toBeLessThanOrEqual(8);
           }
         }),
-        { numRuns: 20 },
+        runs(5),
       );
     } finally {
       context.free();
@@ -284,7 +285,7 @@ test("for every two texts with a common prefix: their copies share its blocks, a
         // The slots' copies have nothing that the cache lacks, but the rest of the last block.
         for (const sequence of sequences) expect(sequence.unsavedSize()).toBeLessThan(1024 * tokenBytes);
       }),
-      { numRuns: 15 },
+      runs(4),
     );
   } finally {
     context.free();

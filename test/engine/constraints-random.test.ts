@@ -12,9 +12,10 @@ import { programmedTemplate } from "../fixtures/programmed-template.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { boundedObjectSchema } from "../support/schemas.ts";
 import { drive, openBuilt } from "./local-engine.ts";
+import { times } from "../support/runs.ts";
 
-/** Generated schemas a kind; the full proof is 200 (`TRUEWIRE_SCHEMAS=200`). */
-const count = Number(process.env.TRUEWIRE_SCHEMAS ?? 16);
+/** Generated schemas a kind. */
+const count = times(8);
 const ajv = new Ajv2020({ strict: false });
 addFormats.default(ajv);
 

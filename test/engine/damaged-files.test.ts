@@ -8,10 +8,11 @@ import { damage, type Damage } from "../support/damaged-gguf.ts";
 import { waitMs } from "../support/hang.ts";
 import { childrenOf, memoryOf } from "../support/processes.ts";
 import { drive, openBuilt } from "./local-engine.ts";
+import { isNightly, times } from "../support/runs.ts";
 
-/** How many files are tried: a thousand by hand (`TRUEWIRE_DAMAGED=1000`, some 15 minutes), the same few with all other tests. */
-const count = Number(process.env.TRUEWIRE_DAMAGED ?? 16);
-const seed = process.env.TRUEWIRE_DAMAGED === undefined ? 16 : Date.now() % 1_000_000;
+/** How many files are tried. */
+const count = times(10);
+const seed = isNightly ? Date.now() % 1_000_000 : 16;
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -86,7 +87,7 @@ test("a damaged file is opened or refused with one sentence that names it", asyn
       if (all.length > 0) failures.push({ number, what, sentence, all });
     }
   }
-  if (process.env.TRUEWIRE_DAMAGED !== undefined)
+  if (isNightly)
     console.log(
       `seed ${seed}\n` +
         [...sentences]

@@ -11,6 +11,7 @@ import { writeRandomEncoder } from "../fixtures/random-encoder.ts";
 import { writeRandomModel, type RandomModelOptions } from "../fixtures/random-model.ts";
 import { startTruewire } from "../support/serve.ts";
 import { drive, openBuilt, until, type TestEngine } from "./local-engine.ts";
+import { runs } from "../support/runs.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-"));
 const open: Engine[] = [];
@@ -92,7 +93,7 @@ describe.each(["mean", "cls"] as const)("an encoder with %s pooling", (pooling) 
           expectSame(together.vectors[at], alone);
         }
       }),
-      { numRuns: 15 },
+      runs(5),
     );
   });
 

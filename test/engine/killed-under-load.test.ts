@@ -7,9 +7,10 @@ import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { childrenOf, memoryOf } from "../support/processes.ts";
 import { until } from "../support/scripted-engine.ts";
 import { startTruewire } from "../support/serve.ts";
+import { isNightly, times } from "../support/runs.ts";
 
-/** How often the model's process is killed: fifty times by hand (`TRUEWIRE_KILLS=50`), a few times with all other tests. */
-const kills = Number(process.env.TRUEWIRE_KILLS ?? 5);
+/** How often the model's process is killed. */
+const kills = times(5);
 const clients = 16;
 
 /** An API, as a client of its streams knows it. */
@@ -154,7 +155,7 @@ test.skipIf(!isLinux)(
       expect(childrenOf(pid)).toHaveLength(1);
       expect(readdirSync(temporary)).toEqual([]);
       const now = memoryOf(pid).now;
-      if (process.env.TRUEWIRE_KILLS !== undefined)
+      if (isNightly)
         console.log(
           `${kills} kills: ${JSON.stringify(tally)}, ${before.memory.toFixed()} MiB then, ${now.toFixed()} MiB now; ${JSON.stringify(health)}`,
         );

@@ -8,9 +8,10 @@ import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { memoryOf } from "../support/processes.ts";
 import { openProgrammed } from "./local-engine.ts";
 import { openNativeModel } from "./native-model.ts";
+import { isNightly, times } from "../support/runs.ts";
 
-/** How many requests are made: ten thousand by hand (`TRUEWIRE_REQUESTS=10000`), fewer with all other tests. */
-const count = Number(process.env.TRUEWIRE_REQUESTS ?? 600);
+/** How many requests are made. */
+const count = times(600);
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-"));
 const path = join(folder, "programmed.gguf");
@@ -43,8 +44,7 @@ test.skipIf(!isLinux)("a model that is opened and closed fifty times leaves no m
   const before = held(process.pid);
   for (let round = 0; round < 50; round++) openAndClose();
   const grown = held(process.pid) - before;
-  if (process.env.TRUEWIRE_REQUESTS !== undefined)
-    console.log(`50 openings: ${grown.toFixed(1)} MiB more than after 10`);
+  if (isNightly) console.log(`50 openings: ${grown.toFixed(1)} MiB more than after 10`);
   // Fifty models would be 100. What JavaScript has not collected yet is among it.
   expect(grown).toBeLessThan(60);
 });
@@ -87,7 +87,7 @@ test.skipIf(!isLinux)("requests with grammars, samplers and logprobs leave no me
       await run((count * part) / 10);
       seen.push(held(pid).toFixed());
     }
-    if (process.env.TRUEWIRE_REQUESTS !== undefined)
+    if (isNightly)
       console.log(`${count} requests: ${before.toFixed()} MiB after half of them, then ${seen.join(", ")}`);
     expect(held(pid)).toBeLessThan(before + 48);
   } finally {

@@ -16,9 +16,7 @@ import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import { type ProgrammedModel, writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { waitMs } from "../support/hang.ts";
 import { openNativeModel } from "./native-model.ts";
-
-/** How many sequences of requests are tried: more by hand. */
-const count = Number(process.env.TRUEWIRE_SCHEDULES ?? 60);
+import { runs } from "../support/runs.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-"));
 let programmed: ProgrammedModel;
@@ -330,6 +328,6 @@ test("whatever clients do, each request ends once, no slot stays taken, and nobo
         run.context.free();
       }
     }),
-    { numRuns: count },
+    runs(25),
   );
 });

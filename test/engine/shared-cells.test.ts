@@ -11,6 +11,7 @@ import { plainText } from "../../src/text/formats/format.ts";
 import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import type { AnswerLimits } from "../../src/wire/core/request.ts";
 import { useProgrammedModel } from "./native-model.ts";
+import { runs } from "../support/runs.ts";
 
 const opened = useProgrammedModel();
 
@@ -243,7 +244,7 @@ test("of conversations that branch, no prompt token is processed that was proces
         expect((counters().promptTokens ?? 0) - before).toBeLessThan(prompt.length - known + 2 * minCopied);
       }
     }),
-    { numRuns: 60 },
+    runs(20),
   );
 });
 

@@ -10,6 +10,7 @@ import { windowTokens, writeRandomKind, type RandomKind } from "../fixtures/rand
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { drive, openBuilt, openProgrammed, until, type TestEngine } from "./local-engine.ts";
 import { randomRequests, visibleAnswer } from "./random-requests.ts";
+import { runs } from "../support/runs.ts";
 
 type Driven = Omit<TestEngine, "model" | "close">;
 
@@ -41,11 +42,11 @@ describe("a model of random numbers", () => {
         if (!with_ || !without) throw new Error("There is no answer.");
         expect(visibleAnswer(with_)).toEqual(visibleAnswer(without));
       }),
-      { numRuns: 150 },
+      runs(30),
     );
     const { draftedTokens = 0, acceptedTokens = 0 } = guessing.counters();
     // Greedy answers of such a model soon run in circles.
-    expect(acceptedTokens).toBeGreaterThan(500);
+    expect(acceptedTokens).toBeGreaterThan(100);
     expect(draftedTokens).toBeGreaterThan(acceptedTokens);
     expect(plain.counters()).toMatchObject({ draftedTokens: 0, acceptedTokens: 0 });
   });

@@ -13,6 +13,7 @@ import { schemaToGbnf } from "../support/gbnf-of.ts";
 import { boundedSchema } from "../support/schemas.ts";
 import { NativeGrammar } from "./native-grammar.ts";
 import { openNativeModel } from "./native-model.ts";
+import { runs } from "../support/runs.ts";
 
 // Which tokens a grammar allows is computed by us, within a budget; llama.cpp's own grammar, which has none, must agree.
 let model: NativeModel;
@@ -79,7 +80,7 @@ test("a schema's grammar allows the tokens that it allows for llama.cpp", () => 
     fc.property(boundedSchema(2), fc.infiniteStream(fc.nat()), ({ schema }, chances) => {
       compareByChance(schemaToGbnf(schema).gbnf, chances);
     }),
-    { numRuns: 60 },
+    runs(20),
   );
 });
 
@@ -95,7 +96,7 @@ test.each([
 ])("and so does a grammar of %s", (_name, gbnf) => {
   fc.assert(
     fc.property(fc.infiniteStream(fc.nat()), (chances) => compareByChance(gbnf, chances, 12)),
-    { numRuns: 30 },
+    runs(10),
   );
 });
 

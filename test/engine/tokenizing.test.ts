@@ -9,6 +9,7 @@ import { TextSplitter, tokenizePrompt } from "../../src/engines/llama/process/to
 import { Vocabulary } from "../../src/engines/llama/process/tokens/vocabulary.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { openNativeModel } from "./native-model.ts";
+import { runs } from "../support/runs.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-"));
 const models: NativeModel[] = [];
@@ -44,7 +45,7 @@ test.each([
       if (whole.length > 5000) expect(cut.length).toBeGreaterThan(10);
       expect(cut.flatMap((piece) => model.tokenize(piece, true))).toEqual(model.tokenize(whole, true));
     }),
-    { numRuns: 30 },
+    runs(10),
   );
 });
 

@@ -119,9 +119,10 @@ test("what whoever runs the server posts is not kept: POST /admin/check holds an
     await response.text();
     return response;
   };
+  // One check is enough: it starts a process. A refusal shows that the other spellings lead there too.
+  expect((await post("/v1//admin/check", JSON.stringify(nobody))).status).toBe(200);
   for (const path of spellings("/admin/check")) {
-    expect((await post(path, JSON.stringify(nobody))).status, path).not.toBe(404);
-    expect((await post(path, JSON.stringify({ ...nobody, url: "nowhere" }))).status).toBe(400);
+    expect((await post(path, JSON.stringify({ ...nobody, url: "nowhere" }))).status, path).toBe(400);
     expect((await post(path, `{"key": "${key}"`)).status).toBe(400);
   }
   expect((await listed(server.url)).requests).toEqual([]);

@@ -1,10 +1,15 @@
-/** By how much more often than with all other tests a random test tries: `npm run nightly` says 20. */
+/** By how much more often than with all other tests random tests try: a number in `npm run nightly`. */
 const factor = Number(process.env["TRUEWIRE_RUNS"] ?? 1);
 
-/**
- * How often a property that costs seconds is tried (fast-check's options): `normal` times with a fixed seed, so that the tests of a commit are
- * the same each time; TRUEWIRE_RUNS times as often with other inputs each time.
- */
+/** Whether random tests try other inputs each time, and say what they saw. */
+export const isNightly: boolean = factor !== 1;
+
+/** How often a test that costs seconds tries: `normal` times with all other tests. */
+export function times(normal: number): number {
+  return Math.ceil(normal * factor);
+}
+
+/** The same as options of fast-check. With all other tests the seed is fixed: the tests of a commit are the same each time. */
 export function runs(normal: number): { readonly numRuns: number; readonly seed?: number } {
-  return factor === 1 ? { numRuns: normal, seed: 47 } : { numRuns: Math.ceil(normal * factor) };
+  return { numRuns: times(normal), ...(!isNightly && { seed: 47 }) };
 }

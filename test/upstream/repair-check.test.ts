@@ -13,6 +13,7 @@ import { legalStream } from "../check/legal/stream.ts";
 import type { Legal } from "../check/legal/stream.ts";
 import { seeded } from "../check/random.ts";
 import { captureOf, doubles } from "./double-server.ts";
+import { times } from "../support/runs.ts";
 
 // `truewire repair | truewire check` finds nothing. Repair was compared with what we thought that an answer should be, and never with our
 // own rules; no test had a Messages stream without usage.
@@ -209,8 +210,8 @@ function bare({ id, object, status, output, error, incomplete_details }: Json): 
   return { id, object, status, output, error, incomplete_details };
 }
 
-/** How many streams of each API are damaged in each way; `TRUEWIRE_REPAIRS=200` tries more. Seeds are the same in each run. */
-const streams = Number(process.env["TRUEWIRE_REPAIRS"] ?? 15);
+/** How many streams of each API are damaged in each way. Seeds are the same in each run. */
+const streams = times(8);
 
 describe.each([
   ["messages", legalMessageStream],

@@ -6,8 +6,7 @@ import type { Format } from "./format.ts";
 import { knownFormats } from "./known.ts";
 import { TextReader } from "./text-reader.ts";
 import type { TextReaderOptions } from "./text-reader.ts";
-
-const runs = Number(process.env.FUZZ_RUNS ?? 40);
+import { runs } from "../../../test/support/runs.ts";
 
 /** All strings of a description: its markers, and what looks like them. */
 function stringsOf(value: unknown): string[] {
@@ -141,7 +140,7 @@ describe.each(knownFormats.map((format) => [format.id, format] as const))("%s", 
             expect(() => JSON.parse(call.arguments), call.arguments).not.toThrow();
           }
         }),
-        { numRuns: runs },
+        runs(40),
       );
     },
     patience,
@@ -158,7 +157,7 @@ describe.each(knownFormats.map((format) => [format.id, format] as const))("%s", 
           const chunks = [0, ...cuts].map((at, i) => text.slice(at, cuts[i]));
           expect(message(read(format, chunks, more))).toEqual(whole);
         }),
-        { numRuns: runs },
+        runs(40),
       );
     },
     patience,

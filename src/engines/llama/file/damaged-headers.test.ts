@@ -8,12 +8,10 @@ import { damage, ggufParts } from "../../../../test/support/damaged-gguf.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import { memoryNeed, totalOf } from "./memory-need.ts";
 import { readModelFile } from "./read-model-file.ts";
+import { runs } from "../../../../test/support/runs.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-/** How many files are tried: thousands by hand, fewer with all other tests. */
-const count = Number(process.env.TRUEWIRE_DAMAGED_HEADERS ?? 500);
 
 test("what a damaged header says is refused with one sentence, or is a number of bytes", async () => {
   const path = join(folder, "tiny.gguf");
@@ -37,6 +35,6 @@ test("what a damaged header says is refused with one sentence, or is a number of
       // A number of layers, flipped to billions, took all the memory of the server.
       expect(read.shape.headsKv.length).toBeLessThan(5000);
     }),
-    { numRuns: count },
+    runs(500),
   );
 });
