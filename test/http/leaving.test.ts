@@ -48,7 +48,7 @@ describe.each(transports)("clients that leave, through $name", ({ open }) => {
     await reader.cancel().catch(() => {});
     await until(() => engine.running === 0, "the generation ended");
     const { pulled } = engine;
-    await sleep(50);
+    await (await api.fetch("/v1/models")).text();
     expect(engine.pulled).toBe(pulled);
     await api.close();
   });

@@ -1,6 +1,7 @@
+import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
-import { answer, failed, ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
+import { answer, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { chat, events, serving } from "../support/transports.ts";
 
 describe("stopping", () => {
@@ -53,15 +54,18 @@ describe("stopping", () => {
   });
 
   test("a request on a connection that is still open is answered 503", async () => {
+    let go: () => void = () => {};
+    const waiting = new Promise<void>((resolve) => (go = resolve));
     const engine = new ScriptedEngine(async function* () {
-      // The connection is closed after this answer: the second request must have come before it, on a busy machine, too.
-      await sleep(2000);
+      await waiting;
       yield* answer(["late"]);
     });
     const server = await createServer({ ...serving(engine), port: 0, logLevel: "silent" });
     const { hostname, port } = new URL(server.url);
     const { connect } = await import("node:net");
-    const socket = connect(Number(port), hostname);
+    const [socket, other] = [connect(Number(port), hostname), connect(Number(port), hostname)];
+    // A connection in whose middle of a request the server stops is not closed.
+    other.write("GET /v1/models HTTP/1.1\r\n");
     let text = "";
     socket.setEncoding("utf8").on("data", (piece: string) => (text += piece));
     const { body } = chat("x");
@@ -69,10 +73,15 @@ describe("stopping", () => {
     socket.write(request);
     await until(() => engine.running === 1, "the first runs");
     const closing = server.close(10_000);
-    socket.write(request);
+    // The connection is closed after the first answer: the second request comes before it, as another connection's shows, which comes later.
+    await new Promise((sent) => socket.write(request, sent));
+    other.write("Host: x\r\n\r\n");
+    await once(other, "data");
+    go();
     await until(() => text.includes("shutting_down"), "the second is refused");
     expect(text).toMatch(/"late"[^]*HTTP\/1\.1 503 /);
     await closing;
     socket.destroy();
+    other.destroy();
   });
 });

@@ -123,7 +123,14 @@ test("a reader that takes nothing holds the upstream back", async () => {
   const engine = await open(openFetch);
   const batches = engine.generate(requestFor(true))[Symbol.asyncIterator]();
   await batches.next();
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  let before = -1;
+  await expect
+    .poll(() => {
+      const still = written === before;
+      before = written;
+      return still;
+    })
+    .toBe(true);
   expect(written).toBeLessThan(32 * 1024 * 1024);
   await batches.return?.();
 });

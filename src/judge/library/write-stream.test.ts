@@ -99,7 +99,7 @@ test("the source is read no faster than the text is taken", async () => {
   const pieces = writeChatStream(endless(), options);
   await pieces.next();
   await pieces.next();
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await new Promise((resolve) => setImmediate(resolve));
   expect(asked).toBeLessThan(4);
   await pieces.return(undefined);
 });
