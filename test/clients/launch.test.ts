@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { isNightly } from "../support/runs.ts";
 import { claudeCode } from "../support/claude-code.ts";
 import { codexLauncher } from "../support/codex.ts";
 import { npmPackage } from "../support/npm-package.ts";
@@ -155,7 +156,9 @@ const runs: readonly (readonly [name: string, args: readonly string[], tool: Tur
 
 describe.each(runs)("the real %s", (name, args, call) => {
   const file = installed[name];
-  const test_ = file !== undefined && existsSync(file) ? test : test.skip;
+  const isRun = isNightly || name === "codex" || name === "claude";
+  if (!isRun) console.log(`skipped: the real ${name} is launched at night only (TRUEWIRE_RUNS)`);
+  const test_ = isRun && file !== undefined && existsSync(file) ? test : test.skip;
   test_("runs a tool and ends, and no file of the user has changed", async () => {
     symlinkSync(file ?? "", join(root, "bin", name));
     const home = join(root, "home");
