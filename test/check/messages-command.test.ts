@@ -9,6 +9,7 @@ import { judgeCapture } from "../../src/judge/check/check-capture.ts";
 import { runTruewire } from "../support/serve.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { legalMessageBody, legalMessageStream } from "./legal/messages.ts";
+import { times } from "../support/runs.ts";
 
 // `truewire check` over servers with and without the Messages API, and over captures of it.
 
@@ -130,7 +131,7 @@ describe("a capture", () => {
   });
 
   test("every stream and body of the API is known as such", () => {
-    for (let seed = 0; seed < 400; seed++) {
+    for (let seed = 0; seed < times(80); seed++) {
       for (const { exchange: one } of [legalMessageStream(seed), legalMessageBody(seed)]) {
         const { exchange: read, findings } = judgeCapture("capture", one.response.body);
         expect(read?.endpoint, one.response.body.slice(0, 200)).toBe(

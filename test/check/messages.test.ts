@@ -7,6 +7,7 @@ import { judge } from "../../src/judge/check/rules/judge.ts";
 import { legalMessageBody, legalMessageStream } from "./legal/messages.ts";
 import type { Legal } from "./legal/stream.ts";
 import { exchangeOfRecording, hasRecordings, type Recording, readRecordings } from "../support/recordings.ts";
+import { times } from "../support/runs.ts";
 
 // The rules about Anthropic's Messages API.
 
@@ -170,9 +171,9 @@ describe.skipIf(!isHere)("recordings of Anthropic's API", () => {
 test.each<[string, (seed: number) => Legal]>([
   ["streams", legalMessageStream],
   ["bodies", legalMessageBody],
-])("2,000 %s of our own writer have no finding", (_, legal) => {
+])("%s of our own writer have no finding", (_, legal) => {
   const found: string[] = [];
-  for (let seed = 0; seed < 2000; seed++) {
+  for (let seed = 0; seed < times(200); seed++) {
     const { exchange, profile } = legal(seed);
     for (const demanded of [undefined, profile.name]) {
       for (const finding of judge(exchange, demanded).findings)
@@ -183,7 +184,7 @@ test.each<[string, (seed: number) => Legal]>([
 });
 
 test("a stream of profile exact is not lean, and the other way round where it is long enough to tell", () => {
-  for (let seed = 0; seed < 2000; seed++) {
+  for (let seed = 0; seed < times(200); seed++) {
     const { exchange, profile } = legalMessageStream(seed);
     const events = exchange.response.body.split("\n\n").length - 1;
     if (events <= 8) continue;

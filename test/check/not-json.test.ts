@@ -3,6 +3,7 @@ import type { Exchange } from "../../src/judge/check/rules/exchange.ts";
 import { judge } from "../../src/judge/check/rules/judge.ts";
 import { legalBody } from "./legal/body.ts";
 import { legalStream } from "./legal/stream.ts";
+import { times } from "../support/runs.ts";
 
 // A server whose log probabilities were NaN passed the check: nothing had asked it for any, and rules that found no choices to look at
 // in what cannot be read counted as passed.
@@ -15,7 +16,7 @@ function unreadable(exchange: Exchange, value: string): Exchange {
 
 test.each(["NaN", "Infinity", "-Infinity"])("no answer with %s passes any rule about what it says", (value) => {
   const seen = new Set<string>();
-  for (let seed = 0; seed < 400; seed++) {
+  for (let seed = 0; seed < times(80); seed++) {
     const exchange = unreadable(legalBody(seed).exchange, value);
     if (exchange.response.status !== 200 || !exchange.response.body.includes(value)) continue;
     seen.add(exchange.endpoint);
@@ -36,7 +37,7 @@ test.each(["NaN", "Infinity", "-Infinity"])("no answer with %s passes any rule a
 });
 
 test("no stream with NaN in an event passes", () => {
-  for (let seed = 0; seed < 200; seed++) {
+  for (let seed = 0; seed < times(60); seed++) {
     const exchange = unreadable(legalStream(seed).exchange, "NaN");
     const { findings } = judge(exchange);
     expect(findings).toContainEqual({

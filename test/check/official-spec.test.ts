@@ -8,6 +8,7 @@ import { legalStream } from "./legal/stream.ts";
 import { hasOfficialSchemas, type OfficialSchemas, readOfficialSchemas } from "./official-schemas.ts";
 import { oneOf, seeded } from "./random.ts";
 import { spoiledValue } from "./spoiled-value.ts";
+import { times } from "../support/runs.ts";
 
 // The schemas of the rules are in our own words. Here OpenAI's are compiled from its document, and what they reject must be found.
 
@@ -60,7 +61,7 @@ describe.skipIf(!isHere)("OpenAI's own schemas", () => {
 
   test("accept what our writers write", () => {
     const found: string[] = [];
-    for (let seed = 0; seed < 600; seed++) {
+    for (let seed = 0; seed < times(100); seed++) {
       const { exchange } = seed % 2 === 0 ? legalStream(seed) : legalBody(seed);
       for (const violation of violationsOf(exchange)) found.push(`seed ${seed}: ${violation}`);
     }
@@ -70,7 +71,7 @@ describe.skipIf(!isHere)("OpenAI's own schemas", () => {
   test("reject nothing in which no rule finds anything", () => {
     const missed: string[] = [];
     let wrong = 0;
-    for (let seed = 0; seed < 6000; seed++) {
+    for (let seed = 0; seed < times(600); seed++) {
       const { exchange } = seed % 2 === 0 ? legalStream(seed) : legalBody(seed);
       const spoiled = withOneSpoiled(exchange, seeded(seed));
       const violations = spoiled ? violationsOf(spoiled) : [];
@@ -79,7 +80,7 @@ describe.skipIf(!isHere)("OpenAI's own schemas", () => {
       if (judge(spoiled).findings.length === 0) missed.push(`seed ${seed}: ${violations.join("; ")}`);
     }
     expect(missed.slice(0, 20)).toEqual([]);
-    expect(wrong).toBeGreaterThan(2000);
+    expect(wrong).toBeGreaterThan(200);
   });
 });
 
