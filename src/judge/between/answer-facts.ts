@@ -122,19 +122,19 @@ function stateIn(parts: readonly AnswerPart[]): string | undefined {
 }
 
 /** Errors in the neutral form, by their statuses, and how long a client is to wait. Anthropic has a status of its own for too much work. */
-const failures: Readonly<Record<number, Pick<GenerationFailure, "kind" | "code">>> = {
+const failures: Readonly<Record<number, Pick<GenerationFailure, "kind" | "code" | "sourceType">>> = {
   400: { kind: "context-overflow", code: "context_length_exceeded" },
   401: { kind: "authentication", code: "invalid_api_key" },
   404: { kind: "not-found", code: "model_not_found" },
-  429: { kind: "rate-limited", code: "rate_limit_exceeded" },
+  429: { kind: "rate-limited", code: "rate_limit_exceeded", sourceType: "requests" },
   500: { kind: "internal" },
   503: { kind: "unavailable" },
   529: { kind: "overloaded" },
 };
 
 function errorOf(api: Api, status: number): ScriptedFailure {
-  const { kind = "internal", code = null } = failures[status] ?? {};
-  const failure = { kind, code, status, message: `The vendor refuses with status ${status}.`, param: null };
+  const known = failures[status] ?? { kind: "internal" };
+  const failure = { code: null, ...known, status, message: `The vendor refuses with status ${status}.`, param: null };
   const written = portOf(api).errorFormat.writeFailure(failure, exact, "req_between", () => undefined);
   const wait = status === 429 || status > 500;
   return {

@@ -157,8 +157,9 @@ export function answerOf(parts: readonly AnswerPart[], end: Partial<AnswerEnd> =
       batches.push([{ type: "tool-call-end", choice, index: index++, status: "succeeded" }]);
     }
   }
-  batches[0]?.unshift({ type: "start", choice });
   const { reason = index > 0 ? "tool-calls" : "stop", stop, usage = standardUsage } = end;
+  // The vendor has counted the prompt before it answers.
+  batches[0]?.unshift({ type: "usage", usage: { ...usage, completionTokens: 1 } }, { type: "start", choice });
   batches.push([
     { type: "finish", choice, reason, ...(stop !== undefined && { stop }) },
     { type: "usage", usage },

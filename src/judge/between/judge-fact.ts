@@ -135,6 +135,11 @@ function named(difference: Difference): Difference {
   return kind === undefined ? difference : { ...difference, path: `${path}.${kind}` };
 }
 
+/** An empty description, or list of required properties, means the same as none. */
+function isEmpty(value: unknown): boolean {
+  return value === "" || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
+}
+
 const partKinds: ReadonlySet<string> = new Set(["text", "image", "imageUrl", "reasoning", "state", "file", "data"]);
 
 /** `standsIn`: the vendor's API cannot express something of this request, and what is added may take its place. */
@@ -142,7 +147,7 @@ function requestSeverity(difference: Difference, vendor: Api, isSame: boolean, s
   const { kind, path, clientSide, vendorSide } = difference;
   if (kind === "invented") {
     // What the vendor's API demands, or a gateway may add: it changes no answer.
-    if (standsIn || /^(?:limits\.maxTokens|extra|stream|reasoning)/.test(path)) return "note";
+    if (standsIn || isEmpty(vendorSide) || /^(?:limits\.maxTokens|extra|stream|reasoning)/.test(path)) return "note";
     return /^(?:system|messages|tools|output|toolChoice)/.test(path) ? "error" : "warning";
   }
   if (!isSame && isMissing(difference, vendor)) return "note";
@@ -348,7 +353,9 @@ function judgePace(fact: Fact, { lastSentAt = 0 }: VendorRequest, answer: Gatewa
 
 function readAnswer(api: Api, text: string, stream: boolean): Generation {
   const reader = sourcePorts[api].reader({ newCallId: () => toolCallId(random) });
-  const events = stream ? [...reader.push(text), ...reader.end()] : readResponseBody(text, reader);
+  // Without `alt=sse`, a stream of Gemini is a list.
+  const isFrames = stream && !text.trimStart().startsWith("[");
+  const events = isFrames ? [...reader.push(text), ...reader.end()] : readResponseBody(text, reader);
   return accumulate(new WellFormedEvents().read(events));
 }
 
