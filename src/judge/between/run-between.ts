@@ -3,7 +3,8 @@ import { askGateway, curlOf, type Gateway, type GatewayAnswer } from "./ask-gate
 import { answerFactsOf } from "./answer-facts.ts";
 import { type AnswerPart, answerOf, type Api, apis, type Fact, factIn, type Json, markerOf } from "./facts.ts";
 import { type FactFinding, type Finding, joinFindings } from "./finding.ts";
-import { judgeAnswer, judgeCache, judgeRequest, promptTokensOf, type Observed, type Prices } from "./judge-fact.ts";
+import { judgeAnswer, judgeRequest, type Observed } from "./judge-fact.ts";
+import { cachedTokens, judgeCache, type Prices, promptTokensOf } from "./prompt-cache.ts";
 import { requestFactsOf } from "./request-facts.ts";
 import { returnedBody, sessionFactsOf } from "./session-facts.ts";
 import { startVendor, type VendorRequest } from "./vendor.ts";
@@ -83,10 +84,16 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
       received.set(id, [...(received.get(id) ?? []), request]);
       waiting.get(id)?.();
     },
-    answer({ text, body, request }) {
+    answer({ text, body, request, api: asked }) {
       const id = factIn(text) ?? "unknown";
       // It has counted the prompt, as gateways that look for cut prompts expect.
-      const usage = { promptTokens: body ? promptTokensOf(body) : 1, completionTokens: 7 };
+      const earlier = received.get(byId.get(id)?.continues ?? "")?.[0];
+      const cached = body && earlier?.body && earlier.api === asked ? cachedTokens(asked, earlier.body, body) : 0;
+      const usage = {
+        promptTokens: body ? promptTokensOf(body) : 1,
+        completionTokens: 7,
+        ...(cached > 0 && { promptDetails: { cached_tokens: cached } }),
+      };
       return byId.get(id)?.answer ?? { batches: inChoices(answerOf(standardParts(id), { usage }), request?.n ?? 1) };
     },
   });
@@ -136,6 +143,10 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
   } finally {
     await vendor.close();
   }
+  const clientSide = ({ fact, received: [later] }: Observed): Parameters<typeof judgeCache>[3] => {
+    const before = observed.get(fact.continues ?? "")?.fact.body;
+    return later?.api === client && before ? { earlier: before, later: fact.body } : undefined;
+  };
   const results: FactResult[] = [];
   const found: Parameters<typeof joinFindings>[0][number][] = [];
   for (const one of observed.values()) {
@@ -147,7 +158,7 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
       ...judgeCancel(one),
       ...(fact.continues === undefined || fact.returns !== undefined
         ? []
-        : judgeCache(earlier, one.received[0], prices)),
+        : judgeCache(earlier, one.received[0], prices, clientSide(one))),
     ];
     results.push({ fact, findings });
     for (const finding of findings) found.push({ fact, curl: curlOf(options, fact), finding });

@@ -18,7 +18,7 @@ import {
   newCounts,
   prettyBetween,
 } from "../../judge/between/report.ts";
-import { promptTokensOf } from "../../judge/between/judge-fact.ts";
+import { promptTokensOf } from "../../judge/between/prompt-cache.ts";
 import { runBetween } from "../../judge/between/run-between.ts";
 import { vendorServer } from "../../judge/between/vendor.ts";
 import { withScheme } from "../config/target.ts";
