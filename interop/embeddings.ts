@@ -45,8 +45,8 @@ function least(texts: readonly string[], ours: readonly number[][], theirs: read
   return `${same} of ${texts.length} the same (cosine over 0.9999); least ${lowest.toFixed(6)}: ${JSON.stringify(texts[cosines.indexOf(lowest)])}`;
 }
 
-/** Compares embeddings of MiniLM: Truewire's own engine, Transformers with the original weights, and llama-server. Prints a line for each. */
-export async function compareEmbeddings(): Promise<void> {
+/** Compares embeddings of MiniLM: Truewire's own engine, Transformers with the original weights, and llama-server. Says a line for each. */
+export async function compareEmbeddings(say: (row: string) => void): Promise<void> {
   const { folder, file } = await installMiniLm();
   const texts = [...sentences, ...textsInManyScripts(192)];
   const input = inPlace("models", "texts.json");
@@ -57,11 +57,11 @@ export async function compareEmbeddings(): Promise<void> {
   const truewire = await startTruewire([`minilm=${file}`]);
   try {
     const ours = await embedded(truewire.url, "minilm", texts);
-    console.log(`minilm: embeddings and Transformers': ${least(texts, ours, original)}`);
+    say(`embeddings and Transformers': ${least(texts, ours, original)}`);
     const other = await startLlamaServer(file, await freePort(), 512, { isForEmbeddings: true });
     try {
       const theirs = await embedded(other.url, other.model, texts);
-      console.log(`minilm: embeddings and llama-server's: ${least(texts, ours, theirs)}`);
+      say(`embeddings and llama-server's: ${least(texts, ours, theirs)}`);
     } finally {
       await other.stop();
     }

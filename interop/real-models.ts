@@ -3,21 +3,29 @@ import { startTruewire } from "../test/support/serve.ts";
 import { compareEmbeddings } from "./embeddings.ts";
 import { installModel } from "./models.ts";
 import { freePort } from "./place.ts";
+import { keepModel } from "./report.ts";
 import { startLlamaServer } from "./servers/llama-server.ts";
+import { ollama, startOllama } from "./servers/ollama.ts";
 import { textsInManyScripts } from "./texts.ts";
 import { ask, clientApis } from "./trials/client-apis.ts";
 import type { Answer, ClientApi, Json } from "./trials/client-apis.ts";
 
-/* The same GGUF in Truewire's own engine and in llama.cpp's server: tokens, prompts, the most probable texts, logprobs, calls and schemas. */
+/* The same GGUF in Truewire's own engine, in llama.cpp's server and in Ollama: tokens, the most probable texts, logprobs, calls and schemas. */
 
 const [chat] = clientApis as readonly [ClientApi, ...ClientApi[]];
 
-interface Place {
-  readonly ours: string;
-  readonly theirs: string;
-  /** The names of the model in each. */
+/** A server with the model, and the model's name there. */
+interface Server {
+  readonly name: string;
+  readonly url: string;
   readonly model: string;
-  readonly otherModel: string;
+}
+
+interface Place {
+  readonly own: Server;
+  readonly llama: Server;
+  /** Other servers that are compared with ours: llama-server, and Ollama where it is installed. */
+  readonly others: readonly Server[];
 }
 
 /** llama-server closes kept connections after some requests, also while the next one is on its way: it is sent again. */
@@ -53,7 +61,8 @@ async function differing<T>(items: readonly T[], compare: (item: T) => Promise<s
   return said;
 }
 
-async function tokens({ ours, theirs, model, otherModel }: Place, count: number): Promise<string[]> {
+async function tokens({ own: { url: ours, model }, llama }: Place, count: number): Promise<string[]> {
+  const { url: theirs, model: otherModel } = llama;
   const texts = textsInManyScripts(count);
   const rows: string[] = [];
   for (const parse_special of [true, false]) {
@@ -106,7 +115,13 @@ function tokensOf(text: string, listed: readonly Token[]): Token[] {
   return listed.slice(0, isEnd ? -1 : undefined);
 }
 
-async function greedy({ ours, theirs, model, otherModel }: Place): Promise<string[]> {
+async function greedy({ own, others }: Place): Promise<string[]> {
+  const rows: string[] = [];
+  for (const other of others) rows.push(...(await greedyTexts(own, other)));
+  return rows;
+}
+
+async function greedyTexts(ours: Server, theirs: Server): Promise<string[]> {
   const gaps: number[] = [];
   const different = await differing(questions, async (question) => {
     const body = {
@@ -117,17 +132,19 @@ async function greedy({ ours, theirs, model, otherModel }: Place): Promise<strin
       chat_template_kwargs: { enable_thinking: false },
     };
     const [own, other] = (await Promise.all(
-      (
-        [
-          [ours, model],
-          [theirs, otherModel],
-        ] as const
-      ).map(async ([url, name]) => {
-        const { choices } = await post(`${url}/v1/chat/completions`, { model: name, ...body });
-        const [{ message, logprobs }] = choices as [{ message: { content: string }; logprobs: { content: Token[] } }];
-        return tokensOf(message.content, logprobs.content);
+      [ours, theirs].map(async ({ url, model }) => {
+        const { choices } = await post(`${url}/v1/chat/completions`, { model, ...body });
+        type Choice = { message: { content: string }; logprobs?: { content: Token[] } | null };
+        const [{ message, logprobs }] = choices as [Choice];
+        // Without log probabilities, the text counts as one token.
+        const whole = [{ token: message.content, logprob: Number.NaN }];
+        return logprobs ? tokensOf(message.content, logprobs.content) : whole;
       }),
     )) as [Token[], Token[]];
+    if (other.length === 1 && Number.isNaN(other[0]?.logprob)) {
+      const text = own.map(({ token }) => token).join("");
+      return text === other[0]?.token ? undefined : `${question} ${JSON.stringify([text, other[0]?.token])}`;
+    }
     const at = own.findIndex((one, index) => one.token !== other[index]?.token);
     for (const [index, one] of own.slice(0, at === -1 ? own.length : at).entries())
       gaps.push(Math.abs(one.logprob - (other[index]?.logprob ?? Number.NaN)));
@@ -138,9 +155,11 @@ async function greedy({ ours, theirs, model, otherModel }: Place): Promise<strin
   });
   gaps.sort((a, b) => a - b);
   const part = (share: number): string => (gaps[Math.floor((gaps.length - 1) * share)] ?? Number.NaN).toFixed(4);
+  const texts = counted(`greedy texts of 48 tokens as in ${theirs.name}`, different, questions.length);
+  if (gaps.length === 0) return [texts];
   return [
-    counted("greedy texts of 48 tokens", different, questions.length),
-    `logprobs of ${gaps.length} same tokens differ by ${part(0.5)} (median), ${part(0.95)} (95 %), ${part(1)} (most)`,
+    texts,
+    `logprobs of ${gaps.length} same tokens in ${theirs.name} differ by ${part(0.5)} (median), ${part(0.95)} (95 %), ${part(1)} (most)`,
   ];
 }
 
@@ -170,13 +189,15 @@ async function toolCalls(url: string, model: string, stream: boolean): Promise<{
   return counts;
 }
 
-async function calls({ ours, theirs, model, otherModel }: Place): Promise<string[]> {
+async function calls({ own, others }: Place): Promise<string[]> {
   const rows: string[] = [];
   for (const stream of [false, true]) {
-    const own = await toolCalls(ours, model, stream);
-    const other = await toolCalls(theirs, otherModel, stream);
-    const say = ({ called, used }: typeof own): string => `${called} of 5 called, ${used} results used`;
-    rows.push(`tool calls${stream ? ", streamed" : ""}: ${say(own)}; llama-server: ${say(other)}`);
+    const said: string[] = [];
+    for (const { name, url, model } of [own, ...others]) {
+      const { called, used } = await toolCalls(url, model, stream);
+      said.push(`${name}: ${called} of 5 called, ${used} results used`);
+    }
+    rows.push(`tool calls${stream ? ", streamed" : ""}: ${said.join("; ")}`);
   }
   return rows;
 }
@@ -216,16 +237,16 @@ const schemas: readonly Json[] = [
   },
 ];
 
-async function structured({ ours, theirs, model, otherModel }: Place): Promise<string[]> {
+async function structured({ own, others }: Place): Promise<string[]> {
   const { Ajv } = await import("ajv");
   const ajv = new Ajv({ strict: false });
-  const validOf = async (url: string, name: string): Promise<number> => {
+  const validOf = async ({ url, model }: Server): Promise<number> => {
     let valid = 0;
     for (const schema of schemas) {
       const response_format = { type: "json_schema", json_schema: { name: "answer", schema } };
       const more = { temperature: 0, response_format };
       const history = [chat.user("Give an example.")];
-      const { text } = await ask(url, chat, { model: name, history, maxTokens: 160, stream: false, more });
+      const { text } = await ask(url, chat, { model, history, maxTokens: 160, stream: false, more });
       try {
         if (ajv.validate(schema, JSON.parse(text))) valid++;
       } catch {
@@ -234,34 +255,54 @@ async function structured({ ours, theirs, model, otherModel }: Place): Promise<s
     }
     return valid;
   };
-  const [own, other] = [await validOf(ours, model), await validOf(theirs, otherModel)];
-  return [`answers by a schema: ${own} of ${schemas.length} valid; llama-server: ${other}`];
+  const said: string[] = [];
+  for (const server of [own, ...others])
+    said.push(`${server.name}: ${await validOf(server)} of ${schemas.length} valid`);
+  return [`answers by a schema: ${said.join("; ")}`];
 }
 
-/** Compares the engines over the models, and prints a line for each comparison. `count`: texts for the tokenizers. */
+/** Compares the engines over the models, prints a line for each comparison, and keeps them. `count`: texts for the tokenizers. */
 export async function compareModels(names: readonly string[], count: number): Promise<void> {
   for (const name of names) {
-    if (name === "minilm") {
-      await compareEmbeddings();
-      continue;
-    }
-    const file =
-      name === "demo" ? resolve("models/demo/demo.gguf") : await installModel(name === "gemma" ? "gemma" : "half");
+    const rows: string[] = [];
+    const say = (row: string): void => {
+      console.log(`${name}: ${row}`);
+      rows.push(row);
+    };
+    if (name === "minilm") await compareEmbeddings(say);
+    else await compareModel(name, count, say);
+    keepModel(name, rows);
+  }
+}
+
+async function compareModel(name: string, count: number, say: (row: string) => void): Promise<void> {
+  const file =
+    name === "demo" ? resolve("models/demo/demo.gguf") : await installModel(name === "gemma" ? "gemma" : "half");
+  const stops: (() => Promise<unknown>)[] = [];
+  try {
     const truewire = await startTruewire([file, "--context-size", "4096"]);
-    const other = await startLlamaServer(file, await freePort(), 4096).catch(async (error: unknown) => {
-      await truewire.stop();
-      throw error;
-    });
-    try {
-      const { data } = (await (await fetch(`${truewire.url}/v1/models`)).json()) as { data: { id: string }[] };
-      const place = { ours: truewire.url, theirs: other.url, model: data[0]?.id ?? "", otherModel: other.model };
-      const parts = name === "gemma" ? [tokens] : [tokens, greedy, calls, structured];
-      for (const part of parts) {
-        const rows = await part(place, count).catch((error: unknown) => [`${part.name}: ${String(error)}`]);
-        for (const row of rows) console.log(`${name}: ${row}`);
-      }
-    } finally {
-      await Promise.all([truewire.stop(), other.stop()]);
+    stops.push(() => truewire.stop());
+    const { data } = (await (await fetch(`${truewire.url}/v1/models`)).json()) as { data: { id: string }[] };
+    const own = { name: "Truewire", url: truewire.url, model: data[0]?.id ?? "" };
+    const llama = { name: "llama-server", ...(await startLlamaServer(file, await freePort(), 4096)) };
+    stops.push(() => llama.stop());
+    const others: Server[] = [llama];
+    // A base model has no chat template, and Ollama does not show its tokens.
+    if (name !== "gemma" && ollama.version() !== undefined) {
+      const started =
+        name === "demo"
+          ? await ollama.start(await freePort())
+          : await startOllama(await freePort(), { file, model: name, contextSize: 4096 });
+      others.push({ name: "Ollama", ...started });
+      stops.push(() => started.stop());
     }
+    for (const part of name === "gemma" ? [tokens] : [tokens, greedy, calls, structured]) {
+      const rows = await part({ own, llama, others }, count).catch((error: unknown) => [
+        `${part.name}: ${String(error)}`,
+      ]);
+      for (const row of rows) say(row);
+    }
+  } finally {
+    for (const stop of stops) await stop();
   }
 }

@@ -6,6 +6,7 @@ import type { Suite } from "./suites/suite.ts";
 const folder = "interop/results";
 const clientFolder = join(folder, "clients");
 const suiteFolder = join(folder, "suites");
+const modelFolder = join(folder, "models");
 const page = "docs/compatibility.md";
 
 export interface Row {
@@ -88,6 +89,20 @@ export function keepSuite({ id, name, from, leftOut = "" }: Suite, version: stri
   writeFileSync(join(suiteFolder, `${id}.json`), `${JSON.stringify(results, null, 2)}\n`);
 }
 
+/** What came of comparing servers over one model. */
+interface ModelResults {
+  readonly model: string;
+  readonly date: string;
+  readonly rows: readonly string[];
+}
+
+/** Keeps the comparisons over a model, in place of those of an earlier run. */
+export function keepModel(model: string, rows: readonly string[]): void {
+  mkdirSync(modelFolder, { recursive: true });
+  const results: ModelResults = { model, date: new Date().toISOString().slice(0, 10), rows };
+  writeFileSync(join(modelFolder, `${model}.json`), `${JSON.stringify(results, null, 2)}\n`);
+}
+
 function readResults<T>(from: string): T[] {
   if (!existsSync(from)) return [];
   return readdirSync(from)
@@ -108,6 +123,7 @@ export function writeTable(): void {
     "",
     ...clientTable(readResults<ClientResults>(clientFolder)),
     ...suiteTable(readResults<SuiteResults>(suiteFolder)),
+    ...modelLists(readResults<ModelResults>(modelFolder)),
     "## Servers",
     "",
     "Each trial runs with Truewire in front of the server, unless it says that it asks the server itself.",
@@ -134,6 +150,31 @@ export function writeTable(): void {
     "",
   ];
   writeFileSync(page, text.join("\n"));
+}
+
+const modelNames: Readonly<Record<string, string>> = {
+  demo: "the demo model",
+  half: "Qwen2.5 Coder 0.5B Instruct, Q4_K_M",
+  gemma: "Gemma 3 270M, Q4_K_M, a base model",
+  minilm: "MiniLM, embeddings",
+};
+
+/** What each engine makes of the same model. */
+function modelLists(results: readonly ModelResults[]): string[] {
+  if (results.length === 0) return [];
+  return [
+    "## Models",
+    "",
+    "The same file in Truewire's own engine, in llama-server and in Ollama (`npm run interop -- models`): the tokens of texts in twenty scripts, the",
+    "most probable texts and their log probabilities, calls that the model makes, and answers by five JSON schemas.",
+    "",
+    ...results.flatMap(({ model, date, rows }) => [
+      `### ${modelNames[model] ?? model} (${date})`,
+      "",
+      ...rows.map((row) => `- ${row}`),
+      "",
+    ]),
+  ];
 }
 
 /** The test suites; below it, each test that fails, with the reason. */

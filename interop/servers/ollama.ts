@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { llamaSource } from "../models.ts";
 import { command, inPlace, startServer } from "../place.ts";
-import type { RealServer } from "./server.ts";
+import type { RealServer, StartedServer } from "./server.ts";
 
 const version = "v0.17.4";
 const binary = inPlace("ollama", "bin", "ollama");
@@ -65,23 +65,40 @@ export const ollama: RealServer = {
       },
     });
   },
-  async start(port) {
-    const home = inPlace("ollama", "home");
-    mkdirSync(home, { recursive: true });
-    const env = {
-      HOME: home,
-      OLLAMA_HOST: `127.0.0.1:${port}`,
-      OLLAMA_CONTEXT_LENGTH: String(contextSize),
-      OLLAMA_NUM_PARALLEL: "1",
-    };
-    const url = `http://127.0.0.1:${port}`;
-    const running = await startServer(binary, ["serve"], { env, ready: `${url}/api/version`, log: "ollama.log" });
-    const file = inPlace("ollama", "Modelfile");
-    writeFileSync(
-      file,
-      `FROM ${resolve("models/demo/demo.gguf")}\nTEMPLATE """${template}"""\nPARAMETER num_thread 1\n`,
-    );
-    await command(binary, ["create", model, "-f", file], { env });
-    return { url, model: `${model}:latest`, contextSize, stop: running.stop };
-  },
+  start: (port) =>
+    startOllama(port, {
+      file: resolve("models/demo/demo.gguf"),
+      model,
+      contextSize,
+      more: `TEMPLATE """${template}"""`,
+    }),
 };
+
+interface OllamaModel {
+  readonly file: string;
+  readonly model: string;
+  readonly contextSize: number;
+  /** Further lines of the Modelfile; without a template, Ollama chooses the one of its own that is like the file's. */
+  readonly more?: string;
+}
+
+/** Starts Ollama with the model of a file. */
+export async function startOllama(
+  port: number,
+  { file, model, contextSize, more = "" }: OllamaModel,
+): Promise<StartedServer> {
+  const home = inPlace("ollama", "home");
+  mkdirSync(home, { recursive: true });
+  const env = {
+    HOME: home,
+    OLLAMA_HOST: `127.0.0.1:${port}`,
+    OLLAMA_CONTEXT_LENGTH: String(contextSize),
+    OLLAMA_NUM_PARALLEL: "1",
+  };
+  const url = `http://127.0.0.1:${port}`;
+  const running = await startServer(binary, ["serve"], { env, ready: `${url}/api/version`, log: "ollama.log" });
+  const modelfile = inPlace("ollama", "Modelfile");
+  writeFileSync(modelfile, `FROM ${file}\n${more}\nPARAMETER num_thread 1\n`);
+  await command(binary, ["create", model, "-f", modelfile], { env });
+  return { url, model: `${model}:latest`, contextSize, stop: running.stop };
+}

@@ -78,7 +78,9 @@ export const pydanticAi: Suite = {
     // The versions that its lock file has.
     const clients = ["openai==3.0.0", "anthropic==1.0.0"];
     const itself = "pydantic-ai-slim[openai,anthropic,google,mcp,logfire]==2.68.0";
-    await packages.install(itself, ...clients, ...tools, ...others);
+    await packages.install(itself, ...tools, ...others);
+    // The released one demands newer ones.
+    await packages.install("--no-deps", ...clients);
   },
   async run() {
     const port = await freePort();

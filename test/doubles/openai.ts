@@ -410,8 +410,23 @@ function checkContent({ role, content }: JsonObject, path: string): void {
 
 /* Answers */
 
-function newId(prefix: string): string {
-  return `${prefix}_${randomBytes(25).toString("hex")}`;
+const digits = (count: number): string => randomBytes(count / 2).toString("hex");
+
+/** What the ids of a conversation's responses and items have in common (recordings of 2026-04). */
+class Ids {
+  readonly #head: string;
+  readonly #group: string;
+
+  /** `previous`: the response that this one continues. */
+  constructor(previous: unknown) {
+    const [, head, group] = /^resp_([0-9a-f]{16})00[0-9a-f]{12}([0-9a-f]{4})/.exec(String(previous)) ?? [];
+    this.#head = head ?? `0${digits(16).slice(1)}`;
+    this.#group = group ?? `819${digits(2).slice(1)}`;
+  }
+
+  next(prefix: string): string {
+    return `${prefix}_${this.#head}00${digits(12)}${this.#group}${digits(16)}`;
+  }
 }
 
 /** One response. Its encrypted contents differ each time that it is written, as OpenAI's do. */
@@ -419,7 +434,7 @@ class Answer {
   readonly #request: JsonObject;
   readonly #text: string;
   readonly #maker: { readonly vault: Vault; readonly organization: string };
-  readonly #id = newId("resp");
+  readonly #id: string;
   readonly #items: readonly JsonObject[];
 
   constructor(
@@ -429,6 +444,8 @@ class Answer {
   ) {
     this.#request = request;
     this.#maker = maker;
+    const ids = new Ids(request["previous_response_id"]);
+    this.#id = ids.next("resp");
     this.#text = reasoning ?? "";
     const { tools, reasoning: options } = request;
     const showsSummary = isObject(options) && typeof options["summary"] === "string";
@@ -438,13 +455,13 @@ class Answer {
     const items: JsonObject[] = [];
     if (reasoning !== undefined)
       items.push({
-        id: newId("rs"),
+        id: ids.next("rs"),
         type: "reasoning",
         summary: showsSummary ? [{ type: "summary_text", text: reasoning }] : [],
       });
     if (text !== undefined)
       items.push({
-        id: newId("msg"),
+        id: ids.next("msg"),
         type: "message",
         status: "completed",
         role: "assistant",
@@ -454,8 +471,8 @@ class Answer {
       const call = { status: "completed", call_id: `call_${randomBytes(12).toString("hex")}`, name };
       items.push(
         isCustom(name)
-          ? { id: newId("ctc"), type: "custom_tool_call", ...call, input }
-          : { id: newId("fc"), type: "function_call", ...call, arguments: input },
+          ? { id: ids.next("ctc"), type: "custom_tool_call", ...call, input }
+          : { id: ids.next("fc"), type: "function_call", ...call, arguments: input },
       );
     }
     this.#items = items;

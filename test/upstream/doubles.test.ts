@@ -80,7 +80,9 @@ describe("the official SDK's accumulator", () => {
 
   test.each(titled(whole))("%s, not streamed", async (_, double) => {
     const { choices, ...rest } = await client.chat.completions.create(requestOf(double));
-    expect(told({ choices, ...rest })).toEqual(double.expect);
+    // Clients read the usage of a whole answer without asking whether it is there: what the server has not counted is estimated.
+    const estimate = expect.any(Number) as number;
+    expect(told({ choices, ...rest })).toEqual({ usage: [estimate, estimate], ...double.expect });
     expect(choices.map(({ index }) => index)).toEqual(Array.from({ length: double.choices }, (_, i) => i));
     expect(rest.id).toMatch(/^chatcmpl-/);
   });

@@ -48,6 +48,9 @@ interface PendingQuestion {
   readonly onTokens: (tokens: TokensChunk) => void;
 }
 
+/** A conversation is compacted by upstreams only. */
+type LocalQuestion = Exclude<QuestionKind, "compact">;
+
 interface QuestionOptions {
   /** The request that the question is about. */
   readonly request?: ModelRequest;
@@ -62,7 +65,7 @@ export class ModelQuestions {
   readonly #channel: QuestionChannel;
   readonly #pending = new Map<number, PendingQuestion>();
 
-  readonly #handlers: QuestionHandlers = {
+  readonly #handlers: QuestionHandlers<LocalQuestion> = {
     "count-tokens": (request, signal) => this.countTokens(request, signal),
     tokenize: (request, signal) => this.tokenize(request, signal),
     detokenize: (request, signal) => this.detokenize(request, signal),
@@ -73,13 +76,15 @@ export class ModelQuestions {
     embed: (request, signal) => this.embed(request, signal),
     rerank: (request, signal) => this.rerank(request, signal),
   };
-  readonly kinds = Object.keys(this.#handlers) as readonly QuestionKind[];
+  readonly kinds = Object.keys(this.#handlers) as readonly LocalQuestion[];
 
   constructor(channel: QuestionChannel) {
     this.#channel = channel;
   }
 
-  ask<K extends QuestionKind>({ kind, request }: EngineQuestion<K>, signal: AbortSignal): Promise<EngineAnswer<K>> {
+  /** Answers a question of one of `kinds`. */
+  ask<K extends QuestionKind>(question: EngineQuestion<K>, signal: AbortSignal): Promise<EngineAnswer<K>>;
+  ask<K extends LocalQuestion>({ kind, request }: EngineQuestion<K>, signal: AbortSignal): Promise<EngineAnswer<K>> {
     return this.#handlers[kind](request, signal);
   }
 

@@ -13,6 +13,7 @@ import type {
 } from "../../wire/core/engine.ts";
 import type { GenerationEnd, GenerationFailure } from "../../wire/core/events.ts";
 import { FailureError } from "../../wire/core/failure.ts";
+import { isObject, type JsonObject } from "../../wire/core/json.ts";
 import type { GenerationObserver } from "../../wire/core/generation-observer.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
 import { readEmbeddings, writeEmbeddingsRequest } from "../../wire/apis/embeddings/embeddings.ts";
@@ -20,7 +21,7 @@ import { readRanking, writeRerankRequest } from "../../wire/apis/rerank/rerank.t
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 import { refusesState } from "../../wire/apis/adapt/state-refusals.ts";
 import { promptTexts } from "../../wire/apis/adapt/truncation.ts";
-import { sourcePath, type SourcePort } from "../../wire/apis/source-port.ts";
+import { sourcePath, type SourcePort, type SourceTokenCount } from "../../wire/apis/source-port.ts";
 import { badAnswer } from "../../wire/apis/tolerant/read-failure.ts";
 import { RepairLog } from "../../wire/apis/tolerant/repairs.ts";
 import { parseTolerantly } from "../../wire/apis/tolerant/read-response.ts";
@@ -76,6 +77,7 @@ export class UpstreamQuestions {
   readonly #context: QuestionContext;
   readonly #handlers: QuestionHandlers<UpstreamQuestion> = {
     "count-tokens": (request, signal) => this.countTokens(request, signal),
+    compact: (request, signal) => this.#compact(request, signal),
     tokenize: (request, signal) => this.#tokenize(request, signal),
     detokenize: (request, signal) => this.#detokenize(request, signal),
     embed: (request, signal, observer) => this.#embed(request, signal, observer),
@@ -84,8 +86,9 @@ export class UpstreamQuestions {
 
   constructor(context: QuestionContext) {
     this.#context = context;
-    const kinds = Object.keys(this.#handlers) as UpstreamQuestion[];
-    this.kinds = context.source.tokenCount ? kinds : kinds.filter((kind) => kind !== "count-tokens");
+    const { tokenCount, compactPath } = context.source;
+    const missing = new Set([tokenCount ? "" : "count-tokens", compactPath === undefined ? "compact" : ""]);
+    this.kinds = (Object.keys(this.#handlers) as UpstreamQuestion[]).filter((kind) => !missing.has(kind));
   }
 
   /** Answers a question of one of `kinds`. */
@@ -104,35 +107,56 @@ export class UpstreamQuestions {
 
   /** Only where the upstream's API can count tokens. */
   async countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
+    const { name, tokenCount } = this.#context.source;
+    if (!tokenCount) throw new Error(`The API ${name} cannot count tokens.`);
+    const answer = await this.#sendConversation(request, tokenCount.path, tokenCount.writeRequest, signal);
+    const tokens = tokenCount.read(answer);
+    if (tokens === undefined) throw new FailureError(badAnswer("The upstream's answer has no count of tokens."));
+    return tokens;
+  }
+
+  /** Only where the upstream's API can compact. */
+  async #compact(request: GenerationRequest, signal: AbortSignal): Promise<JsonObject> {
+    const { name, compactPath, writeRequest } = this.#context.source;
+    if (compactPath === undefined) throw new Error(`The API ${name} cannot compact.`);
+    const answer = await this.#sendConversation(request, compactPath, writeRequest, signal);
+    if (isObject(answer)) return answer;
+    throw new FailureError(badAnswer("The upstream's answer is no object."));
+  }
+
+  /** Sends a conversation, with the states that each server gets, and returns the parsed answer. */
+  async #sendConversation(
+    request: GenerationRequest,
+    path: SourceTokenCount["path"],
+    write: SourceTokenCount["writeRequest"],
+    signal: AbortSignal,
+  ): Promise<unknown> {
     const { source, nameOf, profileOf, turnsOf } = this.#context;
-    const { tokenCount } = source;
-    if (!tokenCount) throw new Error(`The API ${source.name} cannot count tokens.`);
     const { id, passthrough } = request;
     const model = nameOf(request.model);
     const turns = turnsOf(request);
     await turns.recall();
-    const answer = await this.#send(
+    return this.#send(
       {
-        path: sourcePath(tokenCount.path, model, false),
+        path: sourcePath(path, model, false),
         id,
-        body: (target) =>
-          tokenCount.writeRequest(turns.fitted(request, stateSource(target, model)).request, profileOf(model)),
+        body: (target) => write(turns.fitted(request, stateSource(target, model)).request, profileOf(model)),
         headers: passthrough?.dialect === source.name ? passthrough.headers : undefined,
         stateSource: turns.latestSource,
         changed: (refusal, target) => refusesState(refusal) && turns.drop(stateSource(target, model)),
       },
       signal,
     );
-    const tokens = tokenCount.read(answer);
-    if (tokens === undefined) throw new FailureError(badAnswer("The upstream's answer has no count of tokens."));
-    return tokens;
   }
 
   /** The tokens of a conversation, or at least those of its texts; undefined: the server does not count them. */
   async countPrompt(request: GenerationRequest, signal: AbortSignal): Promise<number | undefined> {
     const { id, model, prompt } = request;
     try {
-      if (this.#context.source.tokenCount) return await this.countTokens(request, signal);
+      if (this.#context.source.tokenCount) {
+        const tokens = await this.countTokens(request, signal).catch(unlessOther);
+        if (tokens !== undefined) return tokens;
+      }
       const base = { id, model, withBytes: false, body: {} };
       try {
         return (await this.#tokenize({ ...base, input: { kind: "chat", request } }, signal)).tokens.length;
@@ -272,6 +296,11 @@ export class UpstreamQuestions {
       throw new FailureError(failureOfAnswer(answer.statusCode, answer.headers, text, repairs));
     return parseTolerantly(text, repairs);
   }
+}
+
+/** undefined for a `FailureError`. Rethrows any other error. */
+function unlessOther(error: unknown): undefined {
+  if (!(error instanceof FailureError)) throw error;
 }
 
 function endOf(error: unknown, { aborted }: AbortSignal): GenerationEnd {

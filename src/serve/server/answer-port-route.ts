@@ -6,7 +6,7 @@ import { modelNamed, modelsOf } from "./model-directory.ts";
 import { readJsonBody } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
-import { countPromptTokens } from "./token-endpoints.ts";
+import { askUpstream, countPromptTokens } from "./token-endpoints.ts";
 import { inTurns } from "./turns.ts";
 import { sendEvents } from "./write-answer.ts";
 import { random } from "../../wire/random/random.ts";
@@ -52,7 +52,10 @@ export async function answerPortRoute(
     model(name) {
       record.asked.model = name;
       const model = modelNamed(name, directory, reply.profile);
-      return { countTokens: (request) => countPromptTokens(model, request, reply) };
+      return {
+        countTokens: (request) => countPromptTokens(model, request, reply),
+        compact: (request) => askUpstream("compact", model, request, reply),
+      };
     },
     run: (runId) => service.runs.find(owner, runId),
     hasEnded: (name) => service.processes?.hasEnded(name) ?? false,

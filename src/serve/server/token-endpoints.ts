@@ -10,6 +10,7 @@ import {
 } from "../../wire/apis/tokens/tokens.ts";
 import type { CountedRequest, TokenCounter } from "../../wire/apis/port.ts";
 import { canAnswer } from "../../wire/core/engine.ts";
+import type { EngineAnswer, EngineQuestion } from "../../wire/core/engine.ts";
 import { estimateTokens } from "../../wire/core/estimate-tokens.ts";
 import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
@@ -105,21 +106,29 @@ export function tokenCountEndpoint(api: string, counter: TokenCounter): ModelEnd
  * Counts the tokens of a request's prompt. If the engine, or its server, cannot count them, the number is an estimate, and the answer has
  * the header `x-truewire-estimate: tokens`. Rejects with `FailureError`.
  */
-export async function countPromptTokens(
+export async function countPromptTokens(model: ServedModel, request: GenerationRequest, reply: Reply): Promise<number> {
+  const tokens = await askUpstream("count-tokens", model, request, reply);
+  if (tokens !== undefined) return tokens;
+  reply.addHeaders({ "x-truewire-estimate": "tokens" });
+  return estimateTokens(request);
+}
+
+/** The answer of an engine about a conversation; undefined: it, or its server, has no such question. Rejects with `FailureError`. */
+export async function askUpstream<K extends "count-tokens" | "compact">(
+  kind: K,
   { engineModel, from: { engine } }: ServedModel,
   request: GenerationRequest,
   reply: Reply,
-): Promise<number> {
+): Promise<EngineAnswer<K> | undefined> {
   const { departure } = reply.exchange;
   try {
-    const question = { kind: "count-tokens", request: { ...request, model: engineModel } } as const;
-    if (canAnswer(engine, question.kind)) return await engine.ask(question, departure.signal);
+    const question = { kind, request: { ...request, model: engineModel } } as EngineQuestion<K>;
+    return canAnswer(engine, kind) ? await engine.ask(question, departure.signal) : undefined;
   } catch (error) {
     if (departure.happened) throw new ClientGone({ cause: error });
-    if (!(error instanceof FailureError && missingPath.has(error.failure.status))) throw error;
+    if (error instanceof FailureError && missingPath.has(error.failure.status)) return undefined;
+    throw error;
   }
-  reply.addHeaders({ "x-truewire-estimate": "tokens" });
-  return estimateTokens(request);
 }
 
 /** The statuses with which servers answer at a path that they do not have: many servers of the Messages API have no `count_tokens`. */

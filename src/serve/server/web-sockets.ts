@@ -342,7 +342,7 @@ class Session {
     this.#running.delete(exchange);
     this.#lastRequest = performance.now();
     const { events, evicted, next } = request.ended();
-    if (evicted !== undefined) void deleteFromConnection(this.#store, evicted);
+    for (const key of evicted ?? []) void deleteFromConnection(this.#store, key);
     this.sendNow(events);
     if (next && !exchange.departure.happened) return this.#run({ ...next, bytes: undefined, lease }, isInLane);
     if (isInLane) this.#lanes.finish(request.lane);

@@ -1,4 +1,5 @@
 import type { FailureError } from "../core/failure.ts";
+import type { JsonObject } from "../core/json.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import type { Steps } from "../core/steps.ts";
 import type { AnswerContext, Port, ReadOptions, ReadRequest, StreamWriter } from "./port.ts";
@@ -156,6 +157,8 @@ export interface PortCall {
 export interface CalledModel {
   /** The number of tokens of a request's prompt; an estimate if the engine cannot count them. Rejects with `FailureError`. */
   countTokens(request: GenerationRequest): Promise<number>;
+  /** The conversation in fewer items, from an upstream of the request's API; undefined: it cannot. Rejects with `FailureError`. */
+  compact(request: GenerationRequest): Promise<JsonObject | undefined>;
 }
 
 /** A whole answer, or a stream of events. Status 200. */
@@ -209,8 +212,8 @@ export interface SocketRequest {
 export interface SocketRequestEnd {
   /** Events that follow the answer; may be "". */
   readonly events: string;
-  /** The key of a text in the connection's store that later requests must not find. */
-  readonly evicted?: string;
+  /** The keys of a text in the connection's store that later requests must not find. */
+  readonly evicted?: readonly string[];
   /** A request that runs next in this lane, before those that wait, and its message. */
   readonly next?: { readonly request: SocketRequest; readonly message: unknown };
 }

@@ -27,6 +27,8 @@ export interface SourcePort {
   readonly answerLimit: SourceAnswerLimit;
   /** Counts the tokens of a prompt, if the API has a path for it. */
   readonly tokenCount?: SourceTokenCount;
+  /** The path that makes fewer items of a conversation, if the API has one. Its requests are those for an answer. */
+  readonly compactPath?: string;
   /** Makes embeddings; default: as OpenAI's API does. */
   readonly embeddings?: SourceEmbeddings;
   /** Creates a reader for one answer. */

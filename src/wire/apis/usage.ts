@@ -1,4 +1,6 @@
 import type * as z from "zod";
+import type { GeneratedChoice } from "../core/accumulate.ts";
+import { tokensInCharacters } from "../core/estimate-tokens.ts";
 import type { Timings, Usage } from "../core/events.ts";
 import { completionTokensDetails, completionUsage, promptTokensDetails } from "./chat/schema.ts";
 import { inWireOrder, membersOf, presenceOf } from "./members.ts";
@@ -46,6 +48,22 @@ export function bareUsage(usage: Usage): UsageMembers {
     ...(usage.completionTokens !== 0 && { completion_tokens: usage.completionTokens }),
     total_tokens: totalTokens(usage),
   };
+}
+
+/** The number of characters that the model has generated. */
+export function charactersOf(choice: GeneratedChoice | undefined): number {
+  if (!choice) return 0;
+  const { text, refusal, reasoning, toolCalls } = choice;
+  const characters = (text ?? "").length + (refusal ?? "").length + (reasoning ?? "").length;
+  return toolCalls.reduce((sum, { arguments: args }) => sum + args.length, characters);
+}
+
+/**
+ * Estimates the usage of an answer that its source has not counted, from its length in characters. Returns `undefined` if the prompt
+ * cannot be estimated. Clients read the size of the conversation from it (Claude Code), or fail without it (smolagents 1.26).
+ */
+export function estimatedUsage(estimatePrompt: (() => number) | undefined, characters: number): Usage | undefined {
+  return estimatePrompt && { promptTokens: estimatePrompt(), completionTokens: tokensInCharacters(characters) };
 }
 
 /**

@@ -129,6 +129,8 @@ export interface GeneratedCall {
 export class Accumulator {
   #source: SourceIdentity | undefined;
   #choices = new Map<number, GrowingChoice>();
+  /** The places of lists of functions that come later, by their ids. */
+  readonly #pendingLists = new Map<string, number>();
   #usage: Usage | undefined;
   #timings: Timings | undefined;
   #extras: ExtraEvent[] = [];
@@ -216,7 +218,18 @@ export class Accumulator {
         this.#whole(event);
         break;
       }
-      case "hosted-functions":
+      case "hosted-functions": {
+        const { parts } = this.#choice(event.choice);
+        const place = this.#pendingLists.get(event.id);
+        if (place !== undefined) {
+          parts[place] = event;
+          this.#pendingLists.delete(event.id);
+          break;
+        }
+        this.#whole(event);
+        if (event.isPending) this.#pendingLists.set(event.id, parts.length - 1);
+        break;
+      }
       case "hosted-approval":
         this.#whole(event);
         break;

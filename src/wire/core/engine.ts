@@ -64,6 +64,8 @@ export interface Engine {
 export interface QuestionTypes {
   /** The number of tokens in the prompt that the model's chat template makes of a request. */
   readonly "count-tokens": { readonly request: GenerationRequest; readonly answer: number };
+  /** The conversation in fewer items, as an object of the API of its request. */
+  readonly compact: { readonly request: GenerationRequest; readonly answer: Readonly<Record<string, unknown>> };
   /** The tokens of a text or a conversation. */
   readonly tokenize: { readonly request: TokenizeRequest; readonly answer: Tokenization };
   /** The text of tokens, control tokens included. */

@@ -185,6 +185,8 @@ export interface HostedFunctionsEvent {
   /** The label of the server. */
   readonly tool: string;
   readonly functions: readonly HostedFunction[] | HostedFailure;
+  /** Only the place of the list: the functions come in a later event with this id. */
+  readonly isPending?: true;
   /** The item of the source's API. */
   readonly native?: DialectJson;
 }

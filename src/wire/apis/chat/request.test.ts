@@ -154,6 +154,7 @@ describe("accepted requests", () => {
       include_stop_str: true,
     });
     expect(asked).toEqual({
+      estimatePrompt: expect.any(Function) as () => number,
       stream: true,
       includeUsage: true,
       includeObfuscation: false,

@@ -1,4 +1,5 @@
 import { checkContinuation } from "../../core/request.ts";
+import { estimateTokens } from "../../core/estimate-tokens.ts";
 import type { ChatPrompt } from "../../core/request.ts";
 import { runSync, type Steps } from "../../core/steps.ts";
 import type { ReadChoicesRequest } from "../choices-answer.ts";
@@ -198,6 +199,7 @@ export function* chatRequestInSteps(
   asked.logprobs = draft.logprobs ?? false;
   asked.namedToolChoice = named;
   asked.legacyFunctions = legacy;
+  asked.estimatePrompt = () => estimateTokens(request);
   return { request, requested: asked, warnings };
 }
 

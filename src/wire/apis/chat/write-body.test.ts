@@ -46,6 +46,12 @@ test("profile lean, to the byte", () => {
   );
 });
 
+// smolagents 1.26 reads the counts of a whole answer without asking whether it has them, as OpenAI's always has.
+test("what the source has not counted is estimated", () => {
+  const answered = JSON.parse(written(called, lean, { estimatePrompt: () => 7 })) as { readonly usage?: object };
+  expect(answered.usage).toEqual({ prompt_tokens: 7, completion_tokens: 1, total_tokens: 8 });
+});
+
 test("profile exact, to the byte", () => {
   expect(written(said, exact, { logprobs: true })).toBe(`{
   "id": "chatcmpl-Test",

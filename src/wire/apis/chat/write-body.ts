@@ -7,7 +7,7 @@ import { jsonText } from "../json-text.ts";
 import { chatLogprobs } from "../logprobs.ts";
 import { promptMembers } from "../prompt-report.ts";
 import { orderedMembers } from "../members.ts";
-import { chatUsage, timingsObject } from "../usage.ts";
+import { charactersOf, chatUsage, estimatedUsage, timingsObject } from "../usage.ts";
 import { chatAnnotation } from "./annotations.ts";
 import { chatForms, finishReason, reasoningFields, shownDetails, showsLogprobsKey } from "./form.ts";
 import type { ChatForm } from "./form.ts";
@@ -22,14 +22,16 @@ type Members = { [name: string]: JsonValue | undefined };
 export function writeChatResponse(generation: Generation, context: ChoicesContext): string {
   const form = chatForms[context.profile.name];
   const { requested: asked } = context;
-  const { usage, timings, source } = generation;
+  const { choices, timings, source } = generation;
+  const characters = choices.reduce((sum, choice) => sum + charactersOf(choice), 0);
+  const usage = generation.usage ?? estimatedUsage(asked.estimatePrompt, characters);
   const { id, created, model, systemFingerprint } = answerIdentity(context, "chatcmpl-", source);
   const members: Members = {
     id,
     object: "chat.completion",
     created,
     model,
-    choices: generation.choices.map((choice) => choiceObject(choice, generation, context, form)),
+    choices: choices.map((choice) => choiceObject(choice, generation, context, form)),
     ...(usage && { usage: chatUsage(usage, form.usageZeros) }),
     ...(usage && timings && asked.includeTimings && { timings: timingsObject(timings, usage) }),
     service_tier: shownTier(form.serviceTier, context, source),

@@ -31,12 +31,12 @@ import { messageForms } from "./form.ts";
 import { functionsBlock, hostedResultBlock, HostedIds, HostedUsage, hostedUseBlock } from "./hosted-blocks.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import * as schema from "./schema.ts";
+import { estimatedUsage } from "../usage.ts";
 import {
   callMembers,
   writtenCallId,
   citationOf,
   diagnosticsMember,
-  estimatedUsage,
   managedContext,
   writeDeltaUsage,
   messageEnd,
@@ -195,7 +195,7 @@ export class MessageStreamWriter implements StreamWriter {
       case "hosted-result":
         return this.#hostedResult(event);
       case "hosted-functions":
-        return this.#functions(event);
+        return event.isPending ? "" : this.#functions(event);
       case "hosted-approval":
       case "markup":
       case "tokens":
@@ -423,7 +423,10 @@ export class MessageStreamWriter implements StreamWriter {
 
   #knownUsage(): Usage | undefined {
     const { options } = this.#context;
-    return reportedUsage(this.#usage ?? estimatedUsage(options, this.#characters), { native: this.#native, options });
+    return reportedUsage(this.#usage ?? estimatedUsage(options.estimatePrompt, this.#characters), {
+      native: this.#native,
+      options,
+    });
   }
 
   #end(end: GenerationEnd): string {

@@ -1,12 +1,10 @@
 import type {
   GeneratedCallPart,
-  GeneratedChoice,
   GeneratedFinish,
   GeneratedPart,
   GeneratedReasoning,
   Generation,
 } from "../../core/accumulate.ts";
-import { tokensInCharacters } from "../../core/estimate-tokens.ts";
 import type { Annotation, DialectJson, SourceIdentity, Usage } from "../../core/events.ts";
 import { objectIn } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
@@ -23,6 +21,7 @@ import { toolUseId } from "./ids.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import type { NativeMembers } from "./native-members.ts";
 import * as schema from "./schema.ts";
+import { charactersOf, estimatedUsage } from "../usage.ts";
 import { openSeal } from "../turn-seal.ts";
 
 /* Writes a whole message, and the members that a streamed message shares with it (see write-stream.ts). */
@@ -62,7 +61,7 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
   for (const part of choice?.parts ?? []) if (part.type === "hosted-result") hosted.add(part);
   const ids = new HostedIds(context.random);
   const usages = { ...hosted.members, ...native.usage };
-  const counted = usage ?? estimatedUsage(context.options, charactersOf(choice));
+  const counted = usage ?? estimatedUsage(context.options.estimatePrompt, charactersOf(choice));
   const head = messageHead(context, source);
   const message = {
     ...unsetMembers(schema.message, context.profile),
@@ -95,14 +94,6 @@ export function diagnosticsMember(
   usage: Usage | undefined,
 ): { readonly diagnostics?: JsonObject | null } {
   return diagnosis ? { diagnostics: diagnosis.begin(id, usage?.promptTokens) } : {};
-}
-
-/** The number of characters that the model has generated. */
-function charactersOf(choice: GeneratedChoice | undefined): number {
-  if (!choice) return 0;
-  const { text, refusal, reasoning, toolCalls } = choice;
-  const characters = (text ?? "").length + (refusal ?? "").length + (reasoning ?? "").length;
-  return toolCalls.reduce((sum, { arguments: args }) => sum + args.length, characters);
 }
 
 function blocksOf(part: GeneratedPart, ids: HostedIds, context: MessageContext): readonly JsonObject[] {
@@ -326,12 +317,4 @@ export function writeDeltaUsage(usage: Usage | undefined, native: JsonObject, se
 /** `default` is OpenAI's name for the tier that Anthropic calls `standard`. */
 function serviceTier({ serviceTier: tier = "default" }: AnswerSettings): string {
   return tier === "default" ? "standard" : tier;
-}
-
-/**
- * Estimates the usage of an answer that its source has not counted, from its length in characters. Returns `undefined` if the prompt
- * cannot be estimated. Anthropic's clients read the size of the conversation from `input_tokens`, so 0 would mislead them.
- */
-export function estimatedUsage({ estimatePrompt }: MessageOptions, characters: number): Usage | undefined {
-  return estimatePrompt && { promptTokens: estimatePrompt(), completionTokens: tokensInCharacters(characters) };
 }

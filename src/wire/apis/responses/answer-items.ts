@@ -53,6 +53,10 @@ export class AnswerItems {
   readonly #open = new Map<ItemKind, AnswerItem[]>();
   /** The index of the first item that is not closed. */
   #head = 0;
+  /** The number of items from there on that are no list of functions. */
+  #others = 0;
+  /** The lists of functions that come at the end. */
+  readonly #lists: AnswerItem[] = [];
   /** The number of calls that have begun. */
   calls = 0;
   /** The answer is one body, without deltas. */
@@ -72,7 +76,8 @@ export class AnswerItems {
 
   /** An item was announced. */
   added(raw: JsonObject, index: unknown): void {
-    this.#add(kindOfItem(raw["type"]), nonEmpty(raw["id"]), index).added(raw);
+    const { type, id } = raw;
+    this.#add(kindOfItem(type), nonEmpty(id), index, type === "mcp_list_tools").added(raw);
   }
 
   /** A whole item has come. */
@@ -117,20 +122,32 @@ export class AnswerItems {
     }
   }
 
-  /** Hands out the events of the first open item, and of those after it if it can be closed. */
+  /**
+   * Hands out the events of the first open item, and of those after it if it can be closed. A list of functions that has not ended when
+   * another item begins comes at the end, for its place: OpenAI sends the functions of all servers but the last with the whole response only (a
+   * recording of 2026-06; pydantic-ai#5419).
+   */
   advance(out: GenerationEvent[]): void {
     for (let item = this.#items[this.#head]; item; item = this.#items[this.#head]) {
       const isLast = this.#head === this.#items.length - 1;
+      if (item.isList && !item.done && this.#others > 0) {
+        item.postpone();
+        item.handOut(out);
+        this.#lists.push(item);
+        this.#head++;
+        continue;
+      }
       if (item.done || (!isLast && item.looksComplete)) item.close();
       item.handOut(out);
       if (!item.closed) return;
       this.#head++;
+      if (!item.isList) this.#others--;
     }
   }
 
   /** The answer has ended: closes every item with what it has. */
   close(out: GenerationEvent[]): void {
-    for (const item of this.#items.slice(this.#head)) {
+    for (const item of [...this.#items.slice(this.#head), ...this.#lists]) {
       item.close();
       item.handOut(out);
     }
@@ -156,7 +173,7 @@ export class AnswerItems {
     return latest;
   }
 
-  #add(kind: ItemKind, id: string | undefined, index: unknown): AnswerItem {
+  #add(kind: ItemKind, id: string | undefined, index: unknown, isList = false): AnswerItem {
     const before = this.#items.at(-1);
     if (before && !before.done && !before.looksComplete) this.#repairs.note("item-order");
     const item = new AnswerItem(kind, id, {
@@ -166,7 +183,9 @@ export class AnswerItems {
       isWhole: this.isWhole,
       isStored: this.isStored,
       source: this.#source,
+      isList,
     });
+    if (!isList) this.#others++;
     if (index !== this.#items.length) this.#repairs.note("item-index");
     this.#items.push(item);
     const open = this.#open.get(kind);
@@ -189,6 +208,8 @@ interface ItemContext {
   readonly isStored: boolean;
   /** See `AnswerReaderOptions`. */
   readonly source: string | undefined;
+  /** It is a list of the functions of an MCP server. */
+  readonly isList: boolean;
 }
 
 /** What has been read of one text. */
@@ -200,6 +221,7 @@ interface ReadText {
 class AnswerItem {
   readonly kind: ItemKind;
   readonly id: string | undefined;
+  readonly isList: boolean;
   /** The whole item has come. */
   done = false;
   /** The item has no further events. */
@@ -220,6 +242,8 @@ class AnswerItem {
   #native: JsonObject | null = null;
   /** The call that the source's server has run. */
   #hosted: HostedCallIdentity | null = null;
+  /** A list of functions as it began. */
+  #announced: JsonObject | undefined;
   /** Arguments of a hosted call have come. */
   #hasArguments = false;
   /** The source says that the item was cut. */
@@ -228,6 +252,7 @@ class AnswerItem {
   constructor(kind: ItemKind, id: string | undefined, context: ItemContext) {
     this.kind = kind;
     this.id = id;
+    this.isList = context.isList;
     this.#context = context;
   }
 
@@ -320,10 +345,18 @@ class AnswerItem {
   /** A list of functions and a request for approval come whole. */
   #beginHosted(raw: JsonObject): void {
     const { type } = raw;
+    if (this.isList) this.#announced = raw;
     if (this.#hosted !== null || type === "mcp_list_tools" || type === "mcp_approval_request") return;
     this.#hosted = readHostedCall(raw);
     const native = this.#context.isWhole ? undefined : { native: { dialect: "responses", value: raw } };
     this.#out.push({ type: "hosted-call-start", choice: 0, ...this.#hosted, ...native });
+  }
+
+  /** Takes the place of a list of functions, which comes later. */
+  postpone(): void {
+    if (!this.#announced) return;
+    const native = { dialect: "responses", value: this.#announced };
+    this.#out.push({ type: "hosted-functions", choice: 0, ...readFunctions(this.#announced), isPending: true, native });
   }
 
   #wholeHosted(raw: JsonObject): void {

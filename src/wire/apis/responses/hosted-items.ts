@@ -362,18 +362,37 @@ function isFailedCall(result: HostedResult): boolean {
   return result.kind === "failure" || (result.kind === "contents" && result.isError);
 }
 
-/** Writes the list of an MCP server's functions with its events. */
-export function writeFunctions(event: HostedFunctionsEvent, events: ResponseEventWriter): string {
-  const item = functionsItem(event, events.response) as JsonObject & JsonValue;
-  const { error: _, ...rest } = item as Record<string, JsonValue>;
-  const at = { item_id: scalarText(item["id"]), output_index: events.output.length };
-  const isFailed = (item["error"] ?? null) !== null;
-  return (
-    events.itemAdded({ ...rest, tools: [] }) +
-    events.write("response.mcp_list_tools.in_progress", at) +
-    events.write(`response.mcp_list_tools.${isFailed ? "failed" : "completed"}`, at) +
-    events.itemDone(item)
-  );
+/** Writes the lists of functions of MCP servers with their events. */
+export class FunctionLists {
+  readonly #events: ResponseEventWriter;
+  /** The places of the lists that have begun, by the ids of their items. */
+  readonly #pending = new Map<string, number>();
+
+  constructor(events: ResponseEventWriter) {
+    this.#events = events;
+  }
+
+  write(event: HostedFunctionsEvent): string {
+    const events = this.#events;
+    const item = functionsItem(event, events.response) as JsonObject & JsonValue;
+    const { error: _, ...rest } = item as Record<string, JsonValue>;
+    const id = scalarText(item["id"]);
+    const known = this.#pending.get(id);
+    const at = known ?? events.output.length;
+    const place = { item_id: id, output_index: at };
+    const begun =
+      known === undefined
+        ? events.itemAdded({ ...rest, tools: [] }) + events.write("response.mcp_list_tools.in_progress", place)
+        : "";
+    if (event.isPending) {
+      this.#pending.set(id, at);
+      events.output.push(item);
+      return begun;
+    }
+    const isFailed = (item["error"] ?? null) !== null;
+    const ended = events.write(`response.mcp_list_tools.${isFailed ? "failed" : "completed"}`, place);
+    return begun + ended + events.itemDone(item, at);
+  }
 }
 
 /** The code of a call as JSON: a chunk before its code, and one after it. */

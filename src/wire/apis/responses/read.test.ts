@@ -2,7 +2,7 @@ import { hasRecordings, readRecordings } from "../../../../test/support/recordin
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { legalBatches } from "../../../../test/support/legal-events.ts";
-import { writtenResponse } from "../../../../test/support/response-stream.ts";
+import { responseEvents, writtenResponse } from "../../../../test/support/response-stream.ts";
 import { orderViolation } from "../../../../test/upstream/legal-order.ts";
 import { accumulate } from "../../core/accumulate.ts";
 import type { GeneratedPart, Generation } from "../../core/accumulate.ts";
@@ -400,4 +400,39 @@ test("50,000 items of a source that numbers them as it likes are read in linear 
   const generation = accumulate(new ResponseReader({ newCallId: () => "call_new" }).push(sse(events)));
   expect(generation.end).toEqual({ kind: "done" });
   expect(partsOf(generation)).toHaveLength(count + 1);
+});
+
+// Two of the three lists in a recording of OpenAI (2026-06) come with the whole response only: no text came before that.
+test("a list of functions that has no end of its own holds nothing back, however many there are", () => {
+  const list = (at: number, tools: readonly object[] = []): Event => ({
+    id: `mcpl_${at}`,
+    type: "mcp_list_tools",
+    server_label: `server ${at}`,
+    tools,
+  });
+  const item = { id: "msg_1", type: "message", role: "assistant", status: "completed", content: [] };
+  const lists = Array.from({ length: 20_000 }, (_, at) => list(at));
+  const opening = [
+    { type: "response.created", response },
+    ...lists.map((item, at) => ({ type: "response.output_item.added", item, output_index: at })),
+    { type: "response.output_item.done", item: list(2, [{ name: "two" }]), output_index: 2 },
+    { type: "response.output_item.added", item, output_index: lists.length },
+    delta("Hello", { item_id: "msg_1", output_index: lists.length }),
+  ];
+  const reader = new ResponseReader({ newCallId: () => "call_new" });
+  const first = reader.push(sse(opening));
+  expect(first.filter(({ type }) => type === "text-delta")).toEqual([{ type: "text-delta", choice: 0, text: "Hello" }]);
+  const output = [...lists.keys()].map((at) => list(at, [{ name: `of ${at}` }]));
+  const rest = reader.push(sse([{ ...completed, response: { ...completed.response, output: [...output, item] } }]));
+  const events = [...first, ...rest];
+  expect(orderViolation(events)).toBeNull();
+  const written = responseEvents(writtenResponse([events], lean)).at(-1)?.["response"] as typeof response;
+  const whole = partsOf(accumulate(events));
+  for (const items of [written.output as readonly Event[], whole]) {
+    expect(items.length).toBe(lists.length + 1);
+    for (const at of [0, 1, 2, 19_999]) {
+      const name = at === 2 ? "two" : `of ${at}`;
+      expect(JSON.stringify(items[at])).toContain(`"name":"${name}"`);
+    }
+  }
 });

@@ -77,7 +77,7 @@ export function* responsesRequestInSteps(
   }
   const declared = yield* readResponseTools(draft.toolList ?? [], { strict, forwards, runs: options.runs }, found);
   const { tools, hosted, runnable, asyncTools, grouped, searches, clientTools } = declared;
-  for (const tool of hosted) if (!runnable.includes(tool)) warnings.push(notRun(tool));
+  for (const tool of forwards ? [] : hosted) if (!runnable.includes(tool)) warnings.push(notRun(tool));
   const choice = draft.choice === undefined ? undefined : readToolChoice(draft.choice, declared, forwards);
   const { includeObfuscation } = completeRequestedAnswer(draft);
   const echo = echoOf(draft, declared);

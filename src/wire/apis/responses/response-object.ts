@@ -56,6 +56,8 @@ export class ResponseObject {
   compaction: (() => string) | undefined;
   /** The searches of the web that have run here. */
   searches = 0;
+  /** The source has made the id. */
+  isOfSource = false;
   /** What the sources of reasoning and calls demand back, and results of hosted tools, sealed, by the ids of the items. */
   readonly encrypted: Record<string, string> = {};
   readonly #context: ResponseContext;
@@ -95,6 +97,7 @@ export class ResponseObject {
   identify(source: SourceIdentity | undefined): void {
     if (this.#id !== undefined) return;
     const own = ownId("resp_", source?.id);
+    this.isOfSource = own !== undefined;
     if (own !== undefined) this.#created = source?.created ?? this.#created;
     const { model, profile } = this.#context;
     if (profile.resolvesModels && source?.model?.startsWith(`${model}-`) === true) this.#model = source.model;

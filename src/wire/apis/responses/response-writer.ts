@@ -46,9 +46,10 @@ interface GrowingMessage {
 function itemsOf(parts: readonly GeneratedPart[], last: ItemStatus, response: ResponseObject): JsonValue[] {
   const items: ((status: ItemStatus) => JsonValue)[] = [];
   let open: GrowingMessage | undefined;
-  const isEmpty = parts.every((part) => part.type === "reasoning" || isEmptyMessage(part));
-  // The last empty message is written if it is the whole answer (see `ResponseStreamWriter`).
-  const kept = isEmpty ? parts.findLast((part) => part.type === "text" && part.id !== undefined) : undefined;
+  // An empty message is written if it ends an answer without text and calls (see `ResponseStreamWriter`).
+  const hasAnswer = parts.some((part) => part.type === "tool-call" || (isOfMessage(part) && !isEmptyMessage(part)));
+  const end = parts.findLast((part) => part.type !== "reasoning");
+  const kept = !hasAnswer && end?.type === "text" && end.id !== undefined ? end : undefined;
   for (const part of parts) {
     if (part.type !== "text" && part.type !== "refusal") {
       const own = otherItems(part, response);
@@ -69,6 +70,10 @@ function itemsOf(parts: readonly GeneratedPart[], last: ItemStatus, response: Re
     open.parts.push(content);
   }
   return items.map((item, index) => item(index === items.length - 1 ? last : "completed"));
+}
+
+function isOfMessage({ type }: GeneratedPart): boolean {
+  return type === "text" || type === "refusal";
 }
 
 function isEmptyMessage(part: GeneratedPart): boolean {

@@ -23,6 +23,15 @@ export const responsesSource: SourcePort = {
   answerLimit: { members: ["max_output_tokens"], none: "absent" },
   headers: bearer,
   writeRequest: writeResponsesRequest,
+  tokenCount: {
+    path: "/responses/input_tokens",
+    writeRequest: writeCountRequest,
+    read: (answer) => {
+      const tokens = isObject(answer) ? answer["input_tokens"] : undefined;
+      return typeof tokens === "number" ? tokens : undefined;
+    },
+  },
+  compactPath: "/responses/compact",
   reader: (options) => new ResponseReader(options),
 };
 
@@ -66,6 +75,27 @@ export function writeResponsesRequest(
       return adapted;
     });
   return changedBody(adaptBody(body, [customToolsOfResponses], { profile, request, note }), profile, note);
+}
+
+/** The members of a request whose tokens are counted. Source: OpenAI's specification, `TokenCountsBody`. */
+const countedMembers = [
+  "conversation",
+  "input",
+  "instructions",
+  "model",
+  "parallel_tool_calls",
+  "personality",
+  "previous_response_id",
+  "reasoning",
+  "text",
+  "tool_choice",
+  "tools",
+  "truncation",
+];
+
+function writeCountRequest(request: GenerationRequest, profile: ServerProfile): RequestBody {
+  const body = writeResponsesRequest({ ...request, stream: false }, profile);
+  return Object.fromEntries(countedMembers.flatMap((name) => (name in body ? [[name, body[name]]] : [])));
 }
 
 /** Returns the client's own members. The server stores the response unless the client says that it must not. */

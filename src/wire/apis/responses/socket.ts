@@ -12,7 +12,7 @@ import { anyObject } from "../request/shapes.ts";
 import { asSent, parsed, steerInput } from "./request-schema.ts";
 import { steerEvents } from "./event-schema.ts";
 import type { SteerErrorCode } from "./event-schema.ts";
-import { storageKey } from "./state/stored-response.ts";
+import { keysOf } from "./state/stored-response.ts";
 import { ResponseStreamWriter } from "./stream-writer.ts";
 
 /**
@@ -291,7 +291,7 @@ class CreateRequest implements SocketRequest, SteeredResponse {
     // A turn that is refused ends the conversation of its lane. A fork leaves the response to the lane that it comes from.
     const previous = this.#message["previous_response_id"];
     const parent = outcome === null ? connection.find(previous) : undefined;
-    const evicted = parent && parent.lane === this.lane ? { evicted: storageKey(String(previous)) } : {};
+    const evicted = parent && parent.lane === this.lane ? { evicted: keysOf(String(previous)) } : {};
     if (!writer || outcome !== "completed" || steers.length === 0) {
       const events = failedSteers(steers, this, "The response failed.");
       connection.ended(this, []);

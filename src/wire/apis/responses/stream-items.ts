@@ -65,9 +65,10 @@ export class ResponseEventWriter {
     return this.write("response.output_item.added", { item, output_index: this.output.length });
   }
 
-  itemDone(item: JsonValue): string {
-    const text = this.write("response.output_item.done", { item, output_index: this.output.length });
-    this.output.push(item);
+  /** `at`: the place that the item has had since it began; default: after the others. */
+  itemDone(item: JsonValue, at: number = this.output.length): string {
+    const text = this.write("response.output_item.done", { item, output_index: at });
+    this.output[at] = item;
     return text;
   }
 }

@@ -499,3 +499,44 @@ test.each([lean, exact])("an empty message that is the whole answer is an item, 
   for (const response of [streamed, JSON.parse(whole)])
     expect(response).toMatchObject({ output: [{ type: "reasoning" }, expected] });
 });
+
+// OpenAI sends one after an image that it has made, and clients that continue the conversation have it: it was left out.
+test.each([lean, exact])(
+  "an empty message that ends an answer of hosted items is an item, one beside calls or a text is not, profile $name",
+  (profile) => {
+    const image = { id: "ig_1", type: "image_generation_call", status: "completed", result: "aGk=" };
+    const made: GenerationEvent = { type: "extra", choice: 0, place: "item", dialect: "responses", value: image };
+    const empty: GenerationEvent[] = [
+      { type: "part-start", choice: 0, kind: "text", id: "msg_1" },
+      { type: "part-end", choice: 0 },
+    ];
+    const message: GenerationEvent = { type: "text-delta", choice: 0, text: "Hi" };
+    const call: GenerationEvent[] = [
+      { type: "tool-call-start", choice: 0, index: 0, id: "call_1", name: "f" },
+      { type: "tool-call-delta", choice: 0, index: 0, arguments: "{}" },
+      { type: "tool-call-end", choice: 0, index: 0, status: "succeeded" },
+    ];
+    for (const [parts, types] of [
+      [
+        [made, ...empty],
+        ["image_generation_call", "message"],
+      ],
+      [[...empty, made], ["image_generation_call"]],
+      [
+        [message, made, ...empty],
+        ["message", "image_generation_call"],
+      ],
+      [
+        [made, ...empty, ...call],
+        ["image_generation_call", "function_call"],
+      ],
+      [[...call, ...empty], ["function_call"]],
+    ] as const) {
+      const events = [start, ...parts, finish(types.at(-1) === "function_call" ? "tool-calls" : "stop"), usage, done];
+      const whole = writeResponse(accumulate(events), responseContext(profile), responseOptions());
+      const streamed = responseEvents(writtenResponse([events], profile)).at(-1)?.["response"];
+      for (const response of [streamed, JSON.parse(whole)])
+        expect((response as { output: { type: string }[] }).output.map(({ type }) => type)).toEqual(types);
+    }
+  },
+);

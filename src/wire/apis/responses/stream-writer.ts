@@ -17,7 +17,7 @@ import { errorObject } from "../error-body.ts";
 import type { JsonValue } from "../json-text.ts";
 import type { StreamWriter } from "../port.ts";
 import { failureCode, incompleteReason } from "./errors.ts";
-import { approvalItem, isHostedKind, OpenHostedItem, writeFunctions } from "./hosted-items.ts";
+import { approvalItem, FunctionLists, isHostedKind, OpenHostedItem } from "./hosted-items.ts";
 import { annotationObject } from "./items.ts";
 import type { ResponseObject } from "./response-object.ts";
 import type { ItemStatus } from "./schema.ts";
@@ -43,6 +43,7 @@ import { WaitingEvents } from "./waiting-events.ts";
 export class ResponseStreamWriter implements StreamWriter {
   readonly #response: ResponseObject;
   readonly #events: ResponseEventWriter;
+  readonly #lists: FunctionLists;
   #source: SourceIdentity | undefined;
   #opened = false;
   #item: OpenMessageItem | OpenReasoningItem | OpenCallItem | OpenHostedItem | null = null;
@@ -57,9 +58,9 @@ export class ResponseStreamWriter implements StreamWriter {
   #wroteCall = false;
   /** A part that has started and has no content yet. */
   #startedPart: PartStartEvent | null = null;
-  /** The source's last message, until one has content. */
+  /** The source's last message, until one has content, or another item than reasoning follows. */
   #emptyMessage: PartStartEvent | null = null;
-  /** An item other than reasoning has begun. */
+  /** A message with content, or a call for the client, has begun. */
   #hasAnswer = false;
   #finish: FinishEvent | null = null;
   #usage: Usage | undefined;
@@ -72,6 +73,7 @@ export class ResponseStreamWriter implements StreamWriter {
   constructor(response: ResponseObject) {
     this.#response = response;
     this.#events = new ResponseEventWriter(response);
+    this.#lists = new FunctionLists(this.#events);
   }
 
   write(events: readonly GenerationEvent[]): string {
@@ -193,7 +195,7 @@ export class ResponseStreamWriter implements StreamWriter {
       case "hosted-result":
         return this.#item?.kind === "hosted" ? this.#endHosted(event) : "";
       case "hosted-functions":
-        return this.#whole(() => writeFunctions(event, this.#events));
+        return this.#whole(() => this.#lists.write(event));
       case "hosted-approval": {
         const item = approvalItem(event, this.#response);
         return this.#whole(() => this.#events.itemAdded(item) + this.#events.itemDone(item));
@@ -233,7 +235,8 @@ export class ResponseStreamWriter implements StreamWriter {
   /**
    * Reasoning with an id is an item of the source, even if it is empty: its encrypted form may follow. A message begins with its first text:
    * some servers send an empty message before their calls, which clients would show, and send back as content that servers refuse. Only if it
-   * is the whole answer, it is an item: OpenAI refuses reasoning "without its required following item" in the next request.
+   * ends an answer without text and calls, it is an item: OpenAI refuses reasoning "without its required following item" in the next request,
+   * and sends one after the image that it has made (recordings of Pydantic AI, 2025).
    */
   #partStart(event: PartStartEvent): string {
     this.#startedPart = event;
@@ -374,7 +377,7 @@ export class ResponseStreamWriter implements StreamWriter {
   /** Writes an item that comes whole. */
   #whole(write: () => string): string {
     this.#startedPart = null;
-    this.#hasAnswer = true;
+    this.#emptyMessage = null;
     const closed = this.#closeForNext();
     return closed + write();
   }
@@ -385,7 +388,7 @@ export class ResponseStreamWriter implements StreamWriter {
     if (event.place !== "item" || event.dialect !== "responses") return "";
     // It was read from JSON.
     const item = event.value as JsonValue & object;
-    this.#hasAnswer = true;
+    this.#emptyMessage = null;
     const begun = "status" in item ? { ...item, status: "in_progress" } : item;
     return this.#closeForNext() + this.#events.itemAdded(begun) + this.#events.itemDone(item);
   }

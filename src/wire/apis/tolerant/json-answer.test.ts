@@ -72,6 +72,21 @@ describe.each([false, true])("an answer that must be JSON; whole: %s", (isWhole)
     expect(texts).toEqual(["[1]", "[2]"]);
   });
 
+  // An image came before the reasoning that led to it, and OpenAI refuses that in the next request.
+  test("items of the source keep their places among the parts", () => {
+    const item: GenerationEvent = {
+      type: "extra",
+      choice: 0,
+      place: "item",
+      dialect: "responses",
+      value: { id: "ig_1" },
+    };
+    const reasoning: GenerationEvent = { type: "reasoning-delta", choice: 0, text: "Hm." };
+    const { events } = answer(reasoning, item, text("```json\n"), text(`${json}\n\`\`\``), finish());
+    expect(accumulate(events).choices[0]?.parts.map(({ type }) => type)).toEqual(["reasoning", "item", "text"]);
+    expect(textOf({ events, notes: [] })).toBe(json);
+  });
+
   test("a failure in the middle: what had arrived is sent", () => {
     const failed: GenerationEvent = {
       type: "end",

@@ -58,8 +58,8 @@ export class JsonAnswer {
     const out: GenerationEvent[] = [];
     for (const event of events) {
       if (event.type === "end") for (const { held } of this.#choices.values()) out.push(...held.splice(0));
-      if (!("choice" in event) || event.choice === undefined || event.type === "extra" || event.type === "start")
-        out.push(event);
+      const isApart = event.type === "start" || (event.type === "extra" && event.place !== "item");
+      if (!("choice" in event) || event.choice === undefined || isApart) out.push(event);
       else if (this.#options.isWhole) this.#hold(event, event.choice, out);
       else this.#stream(event, event.choice, out);
     }
@@ -93,6 +93,7 @@ export class JsonAnswer {
       case "markup":
       case "progress":
       case "annotation":
+      case "extra":
       case "reasoning-delta":
         break;
       case "finish":

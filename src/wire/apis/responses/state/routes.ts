@@ -37,7 +37,7 @@ async function deleteStored(call: PortCall): Promise<PortAnswer> {
 async function countInputTokens(call: PortCall): Promise<PortAnswer> {
   const body = await call.readBody();
   const options = call.readOptions(body);
-  const recalled = await recall(body, call.keyspaces);
+  const recalled = await recall(body, call.keyspaces, options.forwards);
   const { request } = await call.inTurns(responsesRequestInSteps(body, call.requestId, options, recalled));
   const tokens = await call.model(request.model).countTokens(request);
   return { body: responseBodyText({ object: "response.input_tokens", input_tokens: tokens }, call.profile) };
@@ -49,9 +49,12 @@ async function compact(call: PortCall): Promise<PortAnswer> {
   const { model, input } = (body ?? {}) as { readonly [name: string]: unknown };
   if (typeof model !== "string") throw missingModel();
   const options = call.readOptions(body);
-  const recalled = await recall(body, call.keyspaces);
+  const recalled = await recall(body, call.keyspaces, options.forwards);
   const { request } = await call.inTurns(responsesRequestInSteps(body, call.requestId, options, recalled));
   const named = call.model(request.model);
+  // An upstream of this API makes the conversation shorter.
+  const compacted = options.forwards === true ? await named.compact(request) : undefined;
+  if (compacted) return { body: responseBodyText(compacted as JsonValue, call.profile) };
   const created = call.now();
   const ids = new ResponseIds(call.random);
   const id = ids.response(created);

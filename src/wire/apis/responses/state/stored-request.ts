@@ -3,6 +3,7 @@ import type { AnswerContext, PreparesOnly, ReadOptions, StreamWriter } from "../
 import type { DetachedAnswer, InTurns, StorableRequest, Keyspace, Keyspaces } from "../../port-state.ts";
 import { changeConversation } from "../../conversations/stored-conversation.ts";
 import { responseBodyText } from "../form.ts";
+import { ResponseIds } from "../ids.ts";
 import { responsesRequestInSteps } from "../request.ts";
 import type { ReadResponsesRequest } from "../request.ts";
 import type { ResponseOptions } from "../request-schema.ts";
@@ -47,6 +48,8 @@ class StoredResponsesRequest implements StorableRequest {
   /** The response, once it is being written. */
   #response: ResponseObject | undefined;
   #own: readonly StoredItem[] | undefined;
+  /** See `StoredResponse`. */
+  #inputId: string | undefined;
   #random: () => number = () => 0;
 
   constructor(
@@ -103,11 +106,12 @@ class StoredResponsesRequest implements StorableRequest {
 
   /** The items of the request, as they are stored. */
   #ownItems(): readonly StoredItem[] {
-    return (this.#own ??= storedInputItems(this.#input, this.#recalled.references, {
-      responseId: this.#response?.id ?? "",
-      created: this.#response?.created ?? 0,
-      random: this.#random,
-    }));
+    if (this.#own) return this.#own;
+    const { id = "", created = 0, isOfSource = false } = this.#response ?? {};
+    const random = this.#random;
+    if (isOfSource) this.#inputId = new ResponseIds(random).response(created);
+    const made = { responseId: this.#inputId ?? id, created, random };
+    return (this.#own = storedInputItems(this.#input, this.#recalled.references, made));
   }
 
   /** The conversation up to this request, in which no compaction is encoded twice. */
@@ -143,6 +147,7 @@ class StoredResponsesRequest implements StorableRequest {
     const isPart = conversation !== undefined && isStored;
     await putResponse(keyspace, {
       id: response.id,
+      ...(this.#inputId !== undefined && { inputId: this.#inputId }),
       ...(link && { previous: link.id, root: link.root ?? link.id }),
       ...(isPart && { conversation }),
       input: link || isPart ? own : history.items.toArray(0, own),

@@ -138,6 +138,34 @@ describe("a stored response", () => {
     }
   });
 
+  // OpenAI gives the responses of one conversation common digits: the second took the place of the first, and the third request was refused.
+  test("responses of a conversation whose ids begin alike, as OpenAI's, are all found, with their items, until they are deleted", async () => {
+    const keyspaces = emptyKeyspaces();
+    const chain = new ResponseIds(Math.random);
+    const turns = Array.from({ length: 4 }, (_, at) => ({
+      id: chain.response(1_800_000_000 + at),
+      item: chain.item("msg_", 1_800_000_000 + at),
+    }));
+    for (const [at, { id, item }] of turns.entries()) {
+      const previous = turns[at - 1];
+      await keep(keyspaces, { input: `question ${at}`, ...(previous && { previous_response_id: previous.id }) }, [
+        { type: "start", choice: 0, source: { id } },
+        { type: "part-start", choice: 0, kind: "text", id: item },
+        { type: "text-delta", choice: 0, text: `answer ${at}` },
+      ]);
+    }
+    const next = { model: "m", input: "?", previous_response_id: turns.at(-1)?.id };
+    const { request } = await readStoredRequest(next, "req_2", {}, keyspaces, inTurns);
+    const texts = JSON.stringify(request.prompt).match(/(?:question|answer) \d/g);
+    expect(texts).toEqual(turns.flatMap((_, at) => [`question ${at}`, `answer ${at}`]));
+    const found = await Promise.all(turns.map(({ id }) => findResponse(keyspaces, id)));
+    const inputs = found.map((one) => String(one?.stored.input[0]?.["id"]));
+    const ids = [...turns.map(({ item }) => item), ...inputs];
+    expect([...(await findItems(keyspaces, ids)).keys()].toSorted()).toEqual(ids.toSorted());
+    for (const one of found) if (one) await deleteResponse(keyspaces.stored, one.stored);
+    expect([...keyspaces.stored.texts.keys()].filter((key) => !key.startsWith("version "))).toEqual([]);
+  });
+
   test("items whose ids another server made are found by them, until the response is deleted", async () => {
     const keyspaces = emptyKeyspaces();
     await keep(keyspaces, { input: "x" }, [

@@ -15,6 +15,8 @@ export interface StoredResponse {
   readonly conversation?: { readonly id: string; readonly items: number };
   /** The items of the request that follow `previous`, with ids. */
   readonly input: readonly StoredItem[];
+  /** Present if the source has made the id of the response: an id that has its digits in common with those made for items of `input`. */
+  readonly inputId?: string;
   /** `encrypted_content` of reasoning, by the item's id. The body shows it only on request. */
   readonly seals?: Readonly<Record<string, string>>;
   /** Of the request; absent if an upstream of this API has answered it. */
@@ -67,14 +69,30 @@ interface ListedChain {
 const pointer = ">";
 
 /**
- * Returns the key under which a response is stored, by its id or the id of one of its items. OpenAI gives a response and its items ids
- * with common digits (ids.ts), so one key serves all. Any other id is its own key; one with a space gets a prefix, because keys of other
- * texts contain spaces.
+ * Returns the key under which a response of this server is stored, by its id or the id of one of its items. They have common digits (ids.ts),
+ * so one key serves all. Any other id is its own key.
  */
 export function storageKey(id: string): string {
   const shared = sharedDigits(id);
-  if (shared) return `${shared.head}${shared.group}`;
+  return shared ? `${shared.head}${shared.group}` : wholeKey(id);
+}
+
+/** Keys of other texts contain spaces. */
+function wholeKey(id: string): string {
   return id.includes(" ") ? `id ${id}` : id;
+}
+
+/**
+ * Returns the keys under which a response may be stored, by its id or the id of one of its items. At OpenAI, all responses of a conversation
+ * have the same digits in common (recordings of 2026-04), so those of a source are stored by their whole ids.
+ */
+export function keysOf(id: string): readonly string[] {
+  const [key, whole] = [storageKey(id), wholeKey(id)];
+  return key === whole ? [key] : [key, whole];
+}
+
+function keyOf({ id, inputId }: StoredResponse): string {
+  return inputId === undefined ? storageKey(id) : wholeKey(id);
 }
 
 /** A stored response, and where it was found. */
@@ -84,8 +102,11 @@ export interface FoundResponse {
 }
 
 export async function findResponse(keyspaces: Keyspaces, id: string): Promise<FoundResponse | undefined> {
-  const found = await find(keyspaces, id);
-  return found?.stored.id === id ? found : undefined;
+  for (const keyspace of [keyspaces.temporary, keyspaces.stored]) {
+    const stored = await findIn(keyspace, id);
+    if (stored) return { stored, keyspace };
+  }
+  return undefined;
 }
 
 /** Returns the stored items with these ids, of requests and of responses. Reads each response once. */
@@ -96,9 +117,12 @@ export async function findItems(
   const [temporary, stored] = [itemsIn(keyspaces.temporary), itemsIn(keyspaces.stored)];
   const found = new Map<string, StoredItem>();
   const find = async (id: string): Promise<void> => {
-    const items = (await temporary(storageKey(id))) ?? (await stored(storageKey(id)));
-    const item = items?.get(id);
-    if (item) found.set(id, item);
+    for (const itemsAt of [temporary, stored]) {
+      for (const key of keysOf(id)) {
+        const item = (await itemsAt(key))?.get(id);
+        if (item) return void found.set(id, item);
+      }
+    }
   };
   for (let at = 0; at < ids.length; at += parallelReads) await Promise.all(ids.slice(at, at + parallelReads).map(find));
   return found;
@@ -106,21 +130,30 @@ export async function findItems(
 
 type StoredItems = ReadonlyMap<unknown, StoredItem>;
 
-/** Returns a function that reads the items of a response by its key, each key once. */
+/** Returns a function that reads the items of a response by its key or by that of an item, each key once. */
 function itemsIn(keyspace: Keyspace): (key: string) => Promise<StoredItems | undefined> {
-  const responses = new Map<string, Promise<StoredItems | undefined>>();
-  const itemsAt = (key: string): Promise<StoredItems | undefined> => {
-    const reading = responses.get(key) ?? read(key);
-    responses.set(key, reading);
+  const texts = new Map<string, Promise<{ readonly id: string; readonly items?: StoredItems } | undefined>>();
+  const at = (key: string): ReturnType<typeof read> => {
+    const reading = texts.get(key) ?? read(key);
+    texts.set(key, reading);
     return reading;
   };
-  const read = async (key: string): Promise<StoredItems | undefined> => {
+  /** Without items: another key has the response. */
+  const read = async (key: string): Promise<{ readonly id: string; readonly items?: StoredItems } | undefined> => {
     const text = await keyspace.get(key);
-    if (text?.startsWith(pointer) === true) return itemsAt(storageKey(text.slice(pointer.length)));
+    if (text?.startsWith(pointer) === true) return { id: text.slice(pointer.length) };
     const response = text === undefined ? undefined : readStored(text);
-    return response && itemsById([...outputOf(response), ...response.input]);
+    return response && { id: response.id, items: itemsById([...outputOf(response), ...response.input]) };
   };
-  return itemsAt;
+  return async (key) => {
+    const found = await at(key);
+    if (!found || found.items) return found?.items;
+    for (const own of keysOf(found.id)) {
+      const response = await at(own);
+      if (response?.id === found.id && response.items) return response.items;
+    }
+    return undefined;
+  };
 }
 
 /** The number of items that are read in parallel. A store in memory answers them without letting other requests have their turn. */
@@ -133,24 +166,14 @@ export function itemsById(items: readonly StoredItem[]): ReadonlyMap<unknown, St
   return found;
 }
 
-async function find(keyspaces: Keyspaces, id: string): Promise<FoundResponse | undefined> {
-  for (const keyspace of [keyspaces.temporary, keyspaces.stored]) {
-    const stored = await readFrom(keyspace, storageKey(id));
-    if (stored) return { stored, keyspace };
-  }
-  return undefined;
-}
-
-async function readFrom(keyspace: Keyspace, key: string): Promise<StoredResponse | undefined> {
-  const text = await keyspace.get(key);
-  if (text === undefined) return undefined;
-  return text.startsWith(pointer) ? readFrom(keyspace, storageKey(text.slice(pointer.length))) : readStored(text);
-}
-
 /** Returns the response with this id from one store. */
 export async function findIn(keyspace: Keyspace, id: string): Promise<StoredResponse | undefined> {
-  const found = await readFrom(keyspace, storageKey(id));
-  return found?.id === id ? found : undefined;
+  for (const key of keysOf(id)) {
+    const text = await keyspace.get(key);
+    const stored = text === undefined || text.startsWith(pointer) ? undefined : readStored(text);
+    if (stored?.id === id) return stored;
+  }
+  return undefined;
 }
 
 /** Returns the output of a response, reasoning with its `encrypted_content`. */
@@ -167,15 +190,14 @@ export function statusOf({ body }: StoredResponse): string {
 }
 
 export async function putResponse(keyspace: Keyspace, stored: StoredResponse): Promise<void> {
-  const key = storageKey(stored.id);
-  for (const id of otherKeys(stored)) await keyspace.set(id, pointer + stored.id);
-  await keyspace.set(key, storedText(stored));
+  for (const key of otherKeys(stored)) await keyspace.set(key, pointer + stored.id);
+  await keyspace.set(keyOf(stored), storedText(stored));
 }
 
 export async function deleteResponse(keyspace: Keyspace, stored: StoredResponse): Promise<void> {
-  await keyspace.delete(storageKey(stored.id));
+  await keyspace.delete(keyOf(stored));
   await keyspace.delete(eventsKey(stored.id));
-  for (const id of otherKeys(stored)) await keyspace.delete(id);
+  for (const key of otherKeys(stored)) await keyspace.delete(key);
 }
 
 /** Returns the key under which the events of a background response are stored. */
@@ -188,10 +210,13 @@ export function stopKey(id: string): string {
   return `stop ${id}`;
 }
 
-/** Returns the keys of output items that differ from the key of their response. */
+/** Returns the keys of items that differ from the key of their response. */
 function otherKeys(stored: StoredResponse): string[] {
-  const key = storageKey(stored.id);
-  return outputOf(stored).flatMap(({ id }) =>
-    typeof id === "string" && storageKey(id) !== key ? [storageKey(id)] : [],
+  const { inputId } = stored;
+  const key = keyOf(stored);
+  const ofItem = inputId === undefined ? storageKey : wholeKey;
+  const ofOutput = outputOf(stored).flatMap(({ id }) =>
+    typeof id === "string" && ofItem(id) !== key ? [ofItem(id)] : [],
   );
+  return inputId === undefined ? ofOutput : [...ofOutput, storageKey(inputId)];
 }
