@@ -31,7 +31,7 @@ export const ogxHostedSuite: Suite = {
     [
       "non_streaming_mcp_tool",
       "Truewire",
-      "where an MCP server refuses its list, the item mcp_list_tools has the error; OGX fails with 401",
+      "on purpose: an MCP server that refuses its list costs its own tools alone, and the item mcp_list_tools has the error; OpenAI refuses the request with 424, OGX with 401",
     ],
     [
       "mcp_tool_approval[openai_client-True",
