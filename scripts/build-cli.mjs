@@ -38,6 +38,38 @@ const ofModel = ["src/engines/llama/process/main.ts", "src/engines/llama/prepari
 );
 /** Filled by `importedBy`. */
 const closures = new Map();
+/**
+ * Modules of packages that no gateway uses, by what imports them: HTTP/2, and metrics that are pushed or gathered from processes. They load
+ * Node's HTTP/2, TLS and cluster, a tenth of a start.
+ */
+const unused = [
+  { importer: /[\\/]undici[\\/]lib[\\/]dispatcher[\\/]client\.js$/, id: "./client-h2.js" },
+  { importer: /[\\/]prom-client[\\/]index\.js$/, id: "./lib/pushgateway" },
+  { importer: /[\\/]prom-client[\\/]index\.js$/, id: "./lib/cluster" },
+];
+const leftOut = new Set();
+/**
+ * What the bundle imports of node:http. Where an ES module imports it, Node 24 reads each of its members, and with `WebSocket` loads its own
+ * fetch: an eighth of a start.
+ */
+const ofHttp =
+  "Agent IncomingMessage ServerResponse createServer get request validateHeaderName validateHeaderValue".split(" ");
+
+const without = {
+  name: "without what no gateway uses",
+  resolveId(id, importer = "") {
+    if (isHttp(id, importer)) return "\0http";
+    const found = unused.find((one) => one.id === id && one.importer.test(importer));
+    if (found) leftOut.add(found);
+    return found && "\0unused";
+  },
+  load(id) {
+    if (id === "\0unused") return "module.exports = undefined;";
+    return id === "\0http"
+      ? `export const { ${ofHttp.join(", ")} } = process.getBuiltinModule("node:http");`
+      : undefined;
+  },
+};
 
 const output = [
   ...(await bundle({ "cli/main": "src/serve/cli/main.ts" }, [
@@ -59,6 +91,7 @@ const output = [
     (id, graph) => (!ofModel.includes(id) && importedBy(ofModel, graph).has(id) ? "model" : null),
   )),
 ];
+if (leftOut.size < unused.length) throw new Error("A package has changed: correct `unused` in scripts/build-cli.mjs.");
 const files = new Map(output.map(({ fileName, code }) => [fileName, code]));
 files.set("chunks/LICENSES.txt", licences(output.flatMap(({ moduleIds }) => moduleIds)));
 for (const name of files.keys()) mkdirSync(dirname(`dist/${name}`), { recursive: true });
@@ -74,11 +107,15 @@ async function bundle(input, plugins, group) {
     checks: { ineffectiveDynamicImport: false },
     resolve: { alias: { undici$: resolve("scripts/undici-parts.mjs") } },
     external: (id, importer = "") => {
-      if (/^(\.|\/|[A-Za-z]:\\|\0)/.test(id)) return false;
+      if (/^(\.|\/|[A-Za-z]:\\|\0)/.test(id) || isHttp(id, importer)) return false;
       if (isBuiltin(id) || optional.has(id)) return true;
       return !importer.includes("node_modules") && !bundled.some((name) => id === name || id.startsWith(`${name}/`));
     },
-    plugins: [...plugins, { name: "places", transform: { filter: { code: "import.meta.url" }, handler: withPlace } }],
+    plugins: [
+      ...plugins,
+      without,
+      { name: "places", transform: { filter: { code: "import.meta.url" }, handler: withPlace } },
+    ],
   });
   const { output } = await build.generate({
     format: "esm",
@@ -101,6 +138,10 @@ function importedBy(entries, graph) {
   for (const id of modules) for (const imported of graph.getModuleInfo(id)?.importedIds ?? []) modules.add(imported);
   closures.set(entries.join(), modules);
   return modules;
+}
+
+function isHttp(id, importer = "") {
+  return id === "node:http" && !importer.includes("node_modules");
 }
 
 /** A module finds its threads and child processes from the place that tsc gives it. Every file of the bundle is in a folder of dist. */

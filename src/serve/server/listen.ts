@@ -1,5 +1,4 @@
 import { createServer } from "node:http";
-import { createServer as createSecureServer } from "node:https";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
@@ -70,7 +69,8 @@ export async function listen(
     requireHostHeader: false,
     IncomingMessage: UpgradableRequest,
   };
-  const secure = certificate && createSecureServer({ ...httpOptions, ...certificate });
+  const https = certificate && (await import("node:https"));
+  const secure = https?.createServer({ ...httpOptions, ...certificate });
   const server: Server = secure ?? createServer(httpOptions);
   server.on("upgrade", onUpgrade);
   const responses = new WeakMap<Duplex, ServerResponse>();
