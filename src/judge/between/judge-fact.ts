@@ -186,7 +186,8 @@ function rawNotes(clientSide: Json, vendorSide: Json): FactFinding[] {
   const { model: __, ...other } = vendorSide;
   return differences(own, other).map((difference) => {
     const isLost =
-      difference.kind === "lost" && !/^(?:messages|input|system|instructions|tools)\b/.test(difference.path);
+      difference.kind === "lost" &&
+      !/^(?:messages|input|system|instructions|tools|functions|function_call)\b/.test(difference.path);
     return {
       side: "request",
       kind: difference.kind,

@@ -12,6 +12,7 @@ import {
 } from "./fact-values.ts";
 import { type Api, baseBody, type Edit, type Fact, type Json } from "./facts.ts";
 import { geminiEdits } from "./gemini-facts.ts";
+import { memberFacts } from "./member-facts.ts";
 import { ollamaEdits } from "./ollama-facts.ts";
 
 /*
@@ -492,6 +493,19 @@ export function requestFactsOf(api: Api, model: string): Fact[] {
       body,
       ...(isQuick && { isQuick }),
       ...(isOfVendor && { isOfVendor }),
+      ...(headers && { headers }),
+    });
+  }
+  for (const [name, { body, headers }] of Object.entries(memberFacts[api])) {
+    const id = `member-${name.toLowerCase().replaceAll("_", "-")}`;
+    const stream = body["stream"] === true;
+    facts.push({
+      id,
+      title: name,
+      side: "request",
+      stream,
+      isOfVendor: true,
+      body: { ...baseBody(api, model, id, stream), ...body },
       ...(headers && { headers }),
     });
   }

@@ -176,7 +176,6 @@ export function chatMembers(
     messages: writeChatMessages(prompt.messages, { legacy, states: true, marks }),
     ...writeSampling(request),
     ...withoutUndefined({
-      parallel_tool_calls: request.parallelToolCalls,
       reasoning_effort: request.reasoning?.effort ?? (request.reasoning?.mode === "off" ? "none" : undefined),
       thinking_token_budget: request.reasoning?.budgetTokens,
       reasoning_format: request.reasoning?.inText === true ? "none" : undefined,
@@ -205,9 +204,10 @@ function cacheableParts({ tools, messages }: RequestBody): RequestBody[] {
 
 /** Writes the tools in one of the two forms, and removes the other. */
 function writeToolMembers(body: RequestBody, request: GenerationRequest, legacy: boolean, marks = false): void {
-  const { tools, toolChoice } = request;
-  for (const name of ["tools", "tool_choice", "functions", "function_call"]) delete body[name];
-  if (legacy) delete body["parallel_tool_calls"];
+  const { tools, toolChoice, parallelToolCalls } = request;
+  for (const name of ["tools", "tool_choice", "functions", "function_call", "parallel_tool_calls"]) delete body[name];
+  // A client of functions has a place for one call only.
+  if (!legacy && parallelToolCalls !== undefined) body["parallel_tool_calls"] = parallelToolCalls;
   if (tools && tools.length > 0) {
     if (legacy) body["functions"] = tools.map(writeFunction);
     else body["tools"] = writeChatTools(tools, marks);
