@@ -5,6 +5,7 @@ import { useChanges, announcement } from "./parts/changing.ts";
 import { useModal } from "./parts/modal.ts";
 import { CheckView } from "./check/check-view.tsx";
 import { InspectView } from "./inspect/inspect-view.tsx";
+import { KeysView } from "./keys/keys-view.tsx";
 import { ModelsView } from "./models/models-view.tsx";
 import type { Comparison, CompareView } from "./play/compare-view.tsx";
 import { tabComparison } from "./play/comparison-store.ts";
@@ -18,6 +19,7 @@ import type { Parameter } from "./play/parameter.ts";
 const views = [
   { name: "play", title: "Play" },
   { name: "models", title: "Models" },
+  { name: "keys", title: "Keys" },
   { name: "inspect", title: "Inspect" },
   { name: "check", title: "Check" },
 ] as const;
@@ -137,6 +139,9 @@ export function App(): VNode {
         )}
         <div class="view" hidden={view !== "models"}>
           <ModelsView shown={visible && view === "models"} />
+        </div>
+        <div class="view" hidden={view !== "keys"}>
+          <KeysView shown={visible && view === "keys"} />
         </div>
         <div class="view" hidden={view !== "inspect"}>
           <InspectView shown={visible && view === "inspect"} chosen={chosen} query={query} onPlace={inspect} />

@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import type { HostedProgram } from "../../src/wire/core/hosted-program.ts";
 import { SocketClient } from "../support/response-socket.ts";
-import { answer, callOf, ScriptedEngine, until, type Script } from "../support/scripted-engine.ts";
+import { answer, type Batch, callOf, ScriptedEngine, until, type Script } from "../support/scripted-engine.ts";
 import { json, serving } from "../support/transports.ts";
 
 /* Answers with hosted calls in every way in which answers are sent: over WebSocket, in the background, paused, cancelled. */
@@ -38,11 +39,15 @@ describe("answers with hosted calls", () => {
     await Promise.all(servers.splice(0).map((server) => server.close(0)));
   });
 
-  const serve = async (script: Script): Promise<{ url: string; engine: ScriptedEngine; sums: Sums }> => {
+  const serve = async (
+    script: Script,
+    more: TruewireConfig = {},
+  ): Promise<{ url: string; engine: ScriptedEngine; sums: Sums }> => {
     const engine = new ScriptedEngine(script);
     const sums = new Sums();
     const programs = { code_interpreter: sums.run };
-    const config = serving(engine, { hostedTools: { programs } });
+    const { hostedTools, ...others } = more;
+    const config = serving(engine, { hostedTools: { programs, ...hostedTools }, ...others });
     const server = await createServer({ port: 0, logLevel: "silent", ...config });
     servers.push(server);
     return { url: server.url, engine, sums };
@@ -54,6 +59,63 @@ describe("answers with hosted calls", () => {
   };
   const types = (items: readonly unknown[] = []): readonly unknown[] =>
     items.map((item) => (item as { readonly type: string }).type);
+
+  /** Calls the interpreter in each round, which uses 100 tokens. */
+  const used = { type: "usage", usage: { promptTokens: 80, completionTokens: 20 } } as const;
+  const costly: Script = function* (request) {
+    for (const batch of always(request, new AbortController().signal) as Iterable<Batch>)
+      yield batch.map((event) => (event.type === "usage" ? used : event));
+  };
+  const priced = { prices: { scripted: { input: 100, output: 100 } }, hostedTools: { maxCost: 0.035 } };
+
+  test("maxCost ends an answer whose rounds and calls have cost as much: incomplete, or paused", async () => {
+    const { url, engine, sums } = await serve(costly, priced);
+    const body = { model: "scripted", input: "What is 40+2?", tools: [tool] };
+    const response = await fetch(`${url}/v1/responses`, json(body));
+    // A round costs $0.01: the calls of three run, and those of the fourth fail.
+    expect(response.headers.get("x-truewire-cost")).toBe("0.04");
+    expect(await response.json()).toMatchObject({
+      status: "incomplete",
+      incomplete_details: { reason: "max_output_tokens" },
+      usage: { total_tokens: 400 },
+      output: [
+        { type: "code_interpreter_call", status: "completed" },
+        { type: "code_interpreter_call", status: "completed" },
+        { type: "code_interpreter_call", status: "completed" },
+        { type: "code_interpreter_call", status: "failed" },
+      ],
+    });
+    expect([engine.requests.length, sums.signals.length]).toEqual([4, 3]);
+    const messages = [{ role: "user", content: "What is 40+2?" }];
+    const tools = [{ type: "code_execution_20250825", name: "code_execution" }];
+    const paused = await fetch(`${url}/v1/messages`, json({ model: "scripted", max_tokens: 1000, messages, tools }));
+    expect(await paused.json()).toMatchObject({ stop_reason: "pause_turn" });
+    expect(engine.requests).toHaveLength(8);
+  });
+
+  test("a call of a hosted tool may have a price of its own", async () => {
+    const prices = { scripted: { input: 100, output: 100, hostedCall: 0.02 } };
+    const { url, engine } = await serve(costly, { ...priced, prices });
+    const body = { model: "scripted", input: "What is 40+2?", tools: [tool] };
+    const response = await fetch(`${url}/v1/responses`, json(body));
+    expect([engine.requests.length, response.headers.get("x-truewire-cost")]).toEqual([2, "0.06"]);
+  });
+
+  test("a model without a price is refused at the start where maxCost holds; without hosted tools it answers", async () => {
+    const { url, engine } = await serve(calls(), { hostedTools: { maxCost: 1 } });
+    const body = { model: "scripted", input: "What is 40+2?" };
+    const refused = await fetch(`${url}/v1/responses`, json({ ...body, tools: [tool] }));
+    expect([refused.status, engine.requests.length]).toEqual([403, 0]);
+    expect(await refused.json()).toMatchObject({
+      error: {
+        code: "model_without_price",
+        message: expect.stringContaining(
+          "The model 'scripted' has no price, and an answer with hosted tools may cost no more than hostedTools.maxCost.",
+        ) as string,
+      },
+    });
+    expect((await fetch(`${url}/v1/responses`, json(body))).status).toBe(200);
+  });
 
   test("over WebSocket, the events are those of the stream, and the next answer continues this one", async () => {
     const { url, engine } = await serve(calls());

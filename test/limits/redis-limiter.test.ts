@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { LimitLease, Limiter, UsageLimits, Refusal } from "../../src/serve/kv/limits.ts";
 import { MemoryLimiter } from "../../src/serve/kv/memory-limiter.ts";
 import { openLimiter } from "../../src/serve/kv/open.ts";
-import { beatScript } from "../../src/serve/kv/redis-limiter.ts";
+import { beatScript } from "../../src/serve/kv/redis-scripts.ts";
 import { pastMidnight } from "../support/past-midnight.ts";
 import { freePort, redisCommand, startRedis } from "../support/redis-server.ts";
 import { until } from "../support/scripted-engine.ts";

@@ -35,7 +35,7 @@ const panel = z.strictObject({
   datasource: dataSource,
   gridPos: place,
   fieldConfig: z.strictObject({
-    defaults: z.looseObject({ unit: z.enum(["reqps", "s", "percentunit", "short", "bytes"]) }),
+    defaults: z.looseObject({ unit: z.enum(["reqps", "s", "percentunit", "short", "bytes", "currencyUSD"]) }),
     overrides: z.array(z.unknown()),
   }),
   options: z.looseObject({}),

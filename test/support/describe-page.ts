@@ -10,7 +10,7 @@ export interface PageUnderTest {
   readonly server: RunningTruewire;
   readonly browser: Browser;
   /** Opens the page in a tab of its own; `view` as the address has it. */
-  open(view?: "play" | "models" | "inspect" | "check", options?: BrowserContextOptions): Promise<Tab>;
+  open(view?: "play" | "models" | "keys" | "inspect" | "check", options?: BrowserContextOptions): Promise<Tab>;
 }
 
 /**

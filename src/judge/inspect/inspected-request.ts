@@ -61,6 +61,8 @@ export interface RequestSummary {
   readonly estimated_prompt_tokens?: number;
   readonly cached_tokens?: number;
   readonly completion_tokens?: number;
+  /** In US dollars; absent: the model has no price. */
+  readonly cost?: number;
   /** From the first delta to the end; absent if the answer came as a whole. */
   readonly tokens_per_second?: number;
   /** The names of the tools that the answer calls; at most 8. */

@@ -4,7 +4,7 @@ import type { RequestSummary, SearchHit, SearchResult } from "../../judge/inspec
 import type { Findings, Found } from "./findings.ts";
 import { hasMissedCache, idOfRow, repairsIn, totalsOf } from "./threads.ts";
 import type { ConstantRepairs, ListRow, RequestThread, ThreadPart } from "./threads.ts";
-import { clock, timeInWords } from "./words.ts";
+import { clock, costInWords, timeInWords } from "./words.ts";
 import { countInWords } from "../parts/count-in-words.ts";
 import { useRowsInSight } from "../parts/rows-in-sight.ts";
 
@@ -263,7 +263,7 @@ function share(part: number, whole: number): string {
 /** The numbers of a request. The cause of a missed cache replaces the rate and the first token, which the request's own view shows, too. */
 export function numbersOf(request: RequestSummary): string[] {
   const { prompt_tokens: prompt, cached_tokens: cached, completion_tokens: completion, cache_miss: miss } = request;
-  const { tokens_per_second: rate, first_ms: firstMs, estimated_prompt_tokens: estimated } = request;
+  const { tokens_per_second: rate, first_ms: firstMs, estimated_prompt_tokens: estimated, cost } = request;
   const ofCache = cached === undefined || !prompt ? "" : `, ${share(cached, prompt)} cached`;
   const isMissed = hasMissedCache(request);
   return [
@@ -271,6 +271,7 @@ export function numbersOf(request: RequestSummary): string[] {
     ...(estimated === undefined ? [] : [`about ${estimated.toLocaleString("en")} tokens in (estimated)`]),
     ...(isMissed && miss ? [miss.says] : []),
     ...(completion === undefined ? [] : [`${completion.toLocaleString("en")} out`]),
+    ...(cost === undefined ? [] : [costInWords(cost)]),
     ...(rate === undefined || isMissed ? [] : [`${Math.round(rate)} tokens/s`]),
     ...(firstMs === undefined || isMissed ? [] : [`first token after ${timeInWords(firstMs)}`]),
   ];

@@ -6,7 +6,7 @@ import { AdminRefusal, askAdmin } from "../api/call-api.ts";
 import { Lazy } from "../parts/lazy.tsx";
 import { RequestActions } from "./request-actions.tsx";
 import { Lines } from "../parts/lines.tsx";
-import { timeInWords } from "./words.ts";
+import { costInWords, timeInWords } from "./words.ts";
 import { judgeAside } from "../judge/judge-aside.ts";
 import type { JudgedCapture } from "../judge/judging.ts";
 import { JudgedView } from "../judge/judged-view.tsx";
@@ -194,7 +194,7 @@ export function FactsView({ summary, actions }: { readonly summary: RequestSumma
 function factsOf(summary: RequestSummary): string[] {
   const { ms, first_ms: firstMs, outcome, stream, key, finish, attempts = 0, lost = 0, resumes = 0 } = summary;
   const { prompt_tokens: prompt, cached_tokens: cached, completion_tokens: completion, calls } = summary;
-  const { tokens_per_second: rate } = summary;
+  const { tokens_per_second: rate, cost } = summary;
   return [
     ...(key === undefined ? [] : [`key ${key}`]),
     ...(stream === undefined ? [] : [stream ? "stream" : "whole"]),
@@ -202,6 +202,7 @@ function factsOf(summary: RequestSummary): string[] {
     ...(outcome === "open" ? [] : [`${outcome === "finished" ? "finished in" : "ended after"} ${timeInWords(ms)}`]),
     ...(prompt === undefined ? [] : [`${countInWords(prompt, "prompt token")}${ofCache(cached)}`]),
     ...(completion === undefined ? [] : [countInWords(completion, "token")]),
+    ...(cost === undefined ? [] : [costInWords(cost)]),
     ...(rate === undefined ? [] : [`${Math.round(rate)} tokens/s`]),
     ...(calls === undefined ? [] : [`calls ${calls.join(", ")}`]),
     ...(finish === undefined ? [] : [finish]),

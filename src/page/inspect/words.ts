@@ -11,3 +11,8 @@ export function timeInWords(ms: number): string {
 export function clock(at: number): string {
   return new Date(at).toLocaleTimeString("en-GB");
 }
+
+/** US dollars in words: `$0.0123`. */
+export function costInWords(dollars: number): string {
+  return `$${dollars.toLocaleString("en", { maximumSignificantDigits: 3, maximumFractionDigits: 6 })}`;
+}

@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ModelState, ModelStates } from "../../judge/inspect/model-states.ts";
-import { AdminKeyField } from "../check/server-profiles.tsx";
+import { AdminKeyForm } from "../parts/admin-key-form.tsx";
 import { useChanges } from "../parts/changing.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Field } from "../parts/field.tsx";
@@ -18,7 +18,13 @@ export function ModelsView({ shown }: { readonly shown: boolean }): VNode {
   useEffect(() => (shown ? models.watch() : undefined), [shown, tries]);
   const { access, states, message } = models;
   if (access === "key-needed" || access === "key-refused")
-    return <KeyForm refusal={access === "key-refused" ? message : ""} onDone={() => setTries(tries + 1)} />;
+    return (
+      <AdminKeyForm
+        subject="The models"
+        refusal={access === "key-refused" ? message : ""}
+        onDone={() => setTries(tries + 1)}
+      />
+    );
   if (!states) {
     return (
       <div class="column">
@@ -230,38 +236,6 @@ function Snippet({ models, text }: { readonly models: ServedModels; readonly tex
         Read the configuration again
       </button>
       {problem !== undefined && <p class="banner wrong">{problem}</p>}
-    </div>
-  );
-}
-
-interface KeyProperties {
-  /** What the server says of the key that was entered before; "": nothing. */
-  readonly refusal: string;
-  readonly onDone: () => void;
-}
-
-function KeyForm({ refusal, onDone }: KeyProperties): VNode {
-  const form = useRef<HTMLFormElement>(null);
-  useLayoutEffect(() => form.current?.querySelector("input")?.focus(), []);
-  return (
-    <div class="column">
-      <form
-        ref={form}
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          onDone();
-        }}
-      >
-        <h2>The models are for the operator of the server</h2>
-        {refusal !== "" && <p class="banner wrong">{refusal}</p>}
-        <AdminKeyField />
-        <div class="row end">
-          <button type="submit" class="main">
-            Show the models
-          </button>
-        </div>
-      </form>
     </div>
   );
 }

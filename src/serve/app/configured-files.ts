@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { ConfigError } from "../config/config-error.ts";
 import type { UpstreamModelConfig } from "../config/model-schema.ts";
 import { createSecureContext } from "node:tls";
@@ -6,6 +6,8 @@ import type { Config } from "../config/schema.ts";
 import type { ServerCertificate } from "../server/listen.ts";
 import { parseKeys } from "../config/keys-schema.ts";
 import type { KeyConfig } from "../config/keys-schema.ts";
+import { parsePriceList } from "../config/prices-schema.ts";
+import type { Price } from "../config/prices-schema.ts";
 
 type UpstreamTls = NonNullable<UpstreamModelConfig["tls"]>;
 
@@ -43,6 +45,21 @@ function readPem(member: "tlsCert" | "tlsKey", file: string): Promise<string> {
   return readFile(file, "utf8").catch((cause: Error) => {
     throw new ConfigError([{ path: [member], message: `cannot be read: ${cause.message}` }], undefined, { cause });
   });
+}
+
+/** In bytes: about ten times LiteLLM's list. */
+const maxPriceFile = 32 * 1024 * 1024;
+
+/** Reads a file in the form of LiteLLM's price list. Throws `ConfigError` with the file's name. */
+export async function readPriceFile(file: string): Promise<ReadonlyMap<string, Price>> {
+  try {
+    const { size } = await stat(file);
+    if (size > maxPriceFile) throw new Error(`it has ${size} bytes, and may have ${maxPriceFile}`);
+    return parsePriceList(await readFile(file, "utf8"), file);
+  } catch (cause) {
+    if (cause instanceof ConfigError) throw cause;
+    throw new ConfigError([{ path: [], message: `cannot be read: ${(cause as Error).message}` }], file, { cause });
+  }
 }
 
 /** Reads a file of keys: a YAML list of what `keys` of the configuration holds. Throws `ConfigError`, each line with `file:line:`. */

@@ -19,6 +19,7 @@ import { MemoryStore } from "../kv/memory-store.ts";
 import {
   noStore,
   openFileStoreOf,
+  openKeyStoreOf,
   openLimiterOf,
   openStoreOf,
   openTurnStoreOf,
@@ -35,11 +36,15 @@ import {
   inspectorOf,
   isForThisMachine,
   settingsOf,
+  hasBudgets,
   warnOfFixedSettings,
+  warnOfMissingPrices,
   warnOfOpenAddress,
 } from "./settings-of-config.ts";
+import { ManagedKeys } from "./managed-keys.ts";
 import { PoolControl, oneAfterAnother } from "./pool-control.ts";
 import { readServerFiles } from "./server-files.ts";
+import type { ClientFiles } from "./server-files.ts";
 import { BatchRunner } from "../server/batches/batch-runner.ts";
 import { handle } from "../server/handle.ts";
 import type { Log } from "../server/log.ts";
@@ -124,8 +129,10 @@ export async function openServer(
   worker?: WorkerSide,
 ): Promise<TruewireServer> {
   let current = parseConfig(config);
-  const { keys, certificate } = await readServerFiles(current, nodeRuntime);
-  let settings = settingsOf(current, keys, false);
+  const { certificate, ...files } = await readServerFiles(current, nodeRuntime);
+  const managed = current.managedKeys ? new ManagedKeys((...line) => log.warn(...line)) : undefined;
+  const withManaged = (read: ClientFiles): ClientFiles => ({ ...read, ...(managed && { later: managed }) });
+  let settings = settingsOf(current, withManaged(files), false);
   const inspector = inspectorOf(current, settings);
   const log = maskedLog(
     options.log ?? openLog(current.logLevel, current.logFormat, worker && { worker: worker.number }),
@@ -161,7 +168,7 @@ export async function openServer(
   const observing = await openObserving(current, log, turns);
   const service: OpenedService = {
     state: "loading",
-    admin: { control, checker: openChecker() },
+    admin: { control, checker: openChecker(), keys: managed },
     settings,
     directory: new ModelDirectory([]),
     log,
@@ -190,6 +197,7 @@ export async function openServer(
   const release = async (graceMs: number): Promise<void> => {
     await hosted.close();
     await turns?.close(graceMs);
+    await managed?.close();
     await service.stores.store.close();
     await service.stores.files?.store.close();
     await service.stores.limiter.close();
@@ -200,6 +208,7 @@ export async function openServer(
     service.stores.store = await openStoreOf(current, log, nodeRuntime);
     service.stores.files = await openFileStoreOf(current, log, nodeRuntime);
     service.stores.turnKey = worker?.turnKey ?? (await openTurnKey(current, log, nodeRuntime));
+    await managed?.open(await openKeyStoreOf(current, log, nodeRuntime));
     const turnStore = turns && (await openTurnStoreOf(current, nodeRuntime));
     if (turnStore) turns?.use(turnStore);
     service.stores.limiter = await openLimiterOf(current, log, nodeRuntime);
@@ -207,6 +216,7 @@ export async function openServer(
     commit();
     service.hostedTools = executors;
     service.directory = await pool.use(current, isForThisMachine(current, settings.keys));
+    if (!worker || worker.number === 1) warnOfMissingPrices(settings, service.directory, hasBudgets(files.keys), log);
     service.state = "ready";
     service.batches = BatchRunner.start(service, current.batchConcurrency);
   };
@@ -251,7 +261,7 @@ export async function openServer(
     const parsed = parseConfig(next);
     // Read before anything changes: a certificate that is broken must not cost the rest.
     const read = await readServerFiles(parsed, nodeRuntime);
-    const nextSettings = settingsOf(parsed, read.keys, false);
+    const nextSettings = settingsOf(parsed, withManaged(read), false);
     const inspector = inspectorOf({ ...parsed, host }, nextSettings, service.watchers.inspector);
     const hostedTools = await hosted.prepare(parsed);
     try {

@@ -8,6 +8,7 @@ import type { HttpExchange } from "../server/exchange.ts";
 import { FetchExchange } from "../server/fetch-exchange.ts";
 import { BatchRunner } from "../server/batches/batch-runner.ts";
 import { handle } from "../server/handle.ts";
+import { ConfigError } from "../config/config-error.ts";
 import { consoleErrors, silentLog } from "../server/log.ts";
 import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
@@ -29,7 +30,7 @@ import {
   turnLimitsOf,
 } from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
-import { keysOf } from "./server-files.ts";
+import { clientFilesOf } from "./server-files.ts";
 import { HostedTools } from "./hosted-tools.ts";
 import { PoolControl } from "./pool-control.ts";
 import type { Observing } from "./open-observing.ts";
@@ -71,7 +72,9 @@ export interface OpenHandler extends EmbeddedHandler {
 export function openHandler(config: TruewireConfig, options: HandlerOptions, runtime: Runtime): OpenHandler {
   const parsed = parseConfig(config);
   const { basePath = "" } = options;
-  const settings = settingsOf(parsed, parsed.keys, true);
+  if (parsed.managedKeys)
+    throw new ConfigError([{ path: ["managedKeys"], message: "is a setting of truewire serve and createServer" }]);
+  const settings = settingsOf(parsed, { keys: parsed.keys, prices: new Map() }, true);
   const log = maskedLog(options.log === false ? silentLog : (options.log ?? consoleErrors), () => settings.mask);
   const ownLimiter = new MemoryLimiter();
   const turns = parsed.sessions.memory
@@ -104,7 +107,8 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     watchers: {},
   };
   const open = async (): Promise<ModelDirectory> => {
-    if (parsed.keysFile !== undefined) service.settings = settingsOf(parsed, await keysOf(parsed, runtime), true);
+    if (parsed.keysFile !== undefined || parsed.pricesFile !== undefined)
+      service.settings = settingsOf(parsed, await clientFilesOf(parsed, runtime), true);
     if (!observing) Object.assign(service.watchers, (observing = await openObserving(parsed, runtime, turns)).of);
     if (service.stores.store === noStore) {
       service.stores.store = await openStoreOf(parsed, log, runtime);
@@ -207,7 +211,7 @@ const webRuntime: Runtime = {
   transport: () => import("../../engines/upstream/fetch-transport.ts"),
   background: () => Promise.resolve({ openBackground: undefined }),
   certificates: missing("A certificate that is named by its file", "fetch has no TLS options."),
-  keysFile: missing("A file of keys", "Pass its entries as `keys`."),
+  clientFiles: missing("A file of keys or prices", "Pass its entries as `keys` or `prices`."),
   stores: missing("A store in a folder or in Redis", "Leave `store` at `memory`, and leave `sharedLimits` out."),
   hostedTools: missing("`hostedTools`", "Leave it out."),
   metrics: missing("`metrics`", "Leave it off."),

@@ -63,9 +63,33 @@ export function turnLimitsOf({ sessions: { maxCount, maxSize, maxTurn, maxAge } 
   return { maxCount, maxBytes: maxSize, maxTurnBytes: maxTurn, maxAgeMs: maxAge };
 }
 
-/** Opens the limiter of a configuration: in Redis, or in this process. Rejects if Redis cannot be reached. */
-export async function openLimiterOf({ sharedLimits }: Config, log: Log, runtime: Runtime): Promise<Limiter> {
-  if (sharedLimits === undefined) return new MemoryLimiter();
-  const { openLimiter } = await runtime.stores();
-  return openLimiter(sharedLimits, (line) => log.warn({}, line));
+/** Opens the store of managed keys, which is in the same place as the store of responses; none is ever evicted. Rejects as `openStoreOf`. */
+export async function openKeyStoreOf({ store: { at } }: Config, log: Log, runtime: Runtime): Promise<Store> {
+  const warn = (line: string): void => log.warn({}, line);
+  if (at === "memory") {
+    warn("keys that are created end with this server: set a store (store: ./truewire-store, or redis://HOST:PORT)");
+    return new MemoryStore(forever);
+  }
+  const { openStore } = await runtime.stores();
+  return openStore(at.includes("://") ? at : `${at}/keys`, forever, warn);
+}
+
+/** A hundred years: Redis has no longer age. */
+const forever = { maxCount: Infinity, maxBytes: Infinity, maxAgeMs: 36_500 * 86_400_000 };
+
+/**
+ * Opens the limiter of a configuration: in Redis, or in this process; what is spent is then kept next to a store in a folder. Rejects if the
+ * folder cannot be read.
+ */
+export async function openLimiterOf(
+  { sharedLimits, store: { at } }: Config,
+  log: Log,
+  runtime: Runtime,
+): Promise<Limiter> {
+  const isFolder = at !== "memory" && !at.includes("://");
+  if (sharedLimits === undefined && !isFolder) return new MemoryLimiter();
+  const { openLimiter, openStore } = await runtime.stores();
+  const warn = (line: string): void => log.warn({}, line);
+  if (sharedLimits !== undefined) return openLimiter(sharedLimits, warn);
+  return MemoryLimiter.keptIn(await openStore(`${at}/usage`, forever, warn), warn);
 }

@@ -2,12 +2,15 @@ import type { Config } from "../config/schema.ts";
 import { isLimited } from "../config/keys-schema.ts";
 import type { KeyConfig } from "../config/keys-schema.ts";
 import { AdminAccess } from "../server/admin/admin-access.ts";
+import type { ClientFiles } from "./server-files.ts";
+import { PriceList } from "../server/keys/prices.ts";
 import { KeyRing } from "../server/keys/key-ring.ts";
 import { isLoopback, restrictedOrigins, unrestrictedOrigins } from "../server/origins.ts";
 import { Mask } from "../server/mask.ts";
+import type { ModelDirectory } from "../server/model-directory.ts";
 import type { ServiceSettings } from "../server/service.ts";
 import { exact, lean } from "../../wire/apis/profile.ts";
-import type { HashedKey } from "../server/keys/key-ring.ts";
+import type { HashedKey, LaterKeys } from "../server/keys/key-ring.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { Inspector } from "../server/inspect/inspector.ts";
 import type { TruewireConfig } from "../config/schema.ts";
@@ -15,10 +18,10 @@ import type { Log } from "../server/log.ts";
 import type { ModelConfig } from "../config/model-schema.ts";
 
 /**
- * `keyConfigs`: the configuration's keys with hashes, and those of its file. `embedded`: inside another server, which restricts web pages
+ * `files`: the configuration's keys with hashes, and those of its file; prices of a file. `embedded`: inside another server, which restricts web pages
  * itself unless origins are configured.
  */
-export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], embedded: boolean): ServiceSettings {
+export function settingsOf(config: Config, files: ClientFiles, embedded: boolean): ServiceSettings {
   const {
     host,
     corsOrigin,
@@ -31,10 +34,12 @@ export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], emb
     metrics,
     metricsKey,
   } = config;
-  const keys = keyRingOf(config, keyConfigs);
+  const keys = keyRingOf(config, files.keys, files.later);
   return {
     profile: config.wire === "exact" ? exact : lean,
     keys,
+    prices: new PriceList(config.prices, files.prices, upstreamNames(config)),
+    hostedMaxCost: config.hostedTools.maxCost,
     admin: new AdminAccess(config.adminKey, !embedded && isForThisMachine(config, keys)),
     ...(metricsKey.length > 0 && { metricsKeys: new KeyRing(metricsKey, [], true) }),
     metricsOpen: metrics === "open",
@@ -57,6 +62,11 @@ export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], emb
   };
 }
 
+/** By the names that clients use, the upstreams' own names of models. */
+function upstreamNames({ models }: Config): ReadonlyMap<string, string> {
+  return new Map(models.flatMap((model) => (model.kind === "upstream" ? Object.entries(model.models ?? {}) : [])));
+}
+
 /** The limit of V8's heap, in bytes; where it is not known (in other runtimes than Node), 1 GiB. */
 function heapLimit(): number {
   const v8 = globalThis.process?.getBuiltinModule?.("node:v8");
@@ -68,13 +78,16 @@ export function isForThisMachine({ host }: Pick<Config, "host">, keys: KeyRing):
   return isLoopback(host) && !keys.required;
 }
 
-/** Returns the keys of a configuration; `keys` are those with hashes. A configured file of keys requires keys even while it is empty. */
-export function keyRingOf({ apiKey, keysFile }: Config, keys: readonly KeyConfig[]): KeyRing {
-  return new KeyRing(apiKey, keys.map(hashedKey), keysFile !== undefined);
+/**
+ * Returns the keys of a configuration; `keys` are those with hashes. A configured file of keys, and managed keys, require keys even while
+ * there are none.
+ */
+function keyRingOf({ apiKey, keysFile, managedKeys }: Config, keys: readonly KeyConfig[], later?: LaterKeys): KeyRing {
+  return new KeyRing(apiKey, keys.map(hashedKey), keysFile !== undefined || managedKeys, later);
 }
 
-function hashedKey(key: KeyConfig): HashedKey {
-  const { name, hash, models, hostedTools, expires, priority = "default", ...limits } = key;
+export function hashedKey(key: KeyConfig): HashedKey {
+  const { name, hash, models, hostedTools, expires, priority = "default", owner: _, note: __, ...limits } = key;
   return {
     hash,
     ...(expires !== undefined && { expiresAt: expires }),
@@ -115,6 +128,27 @@ export function warnOfOpenAddress({ host }: Config, { keys }: ServiceSettings, l
   log.warn({ host }, "every client that can reach this address can use the API: set a key with --api-key");
 }
 
+export function hasBudgets(keys: readonly KeyConfig[]): boolean {
+  return keys.some(({ budget }) => budget !== undefined);
+}
+
+/** Logs the models that the keys with a budget, or hosted tools with a limit of cost, cannot use. */
+export function warnOfMissingPrices(
+  settings: ServiceSettings,
+  directory: ModelDirectory,
+  hasBudgets: boolean,
+  log: Log,
+): void {
+  if (!hasBudgets && settings.hostedMaxCost === undefined) return;
+  const models = directory.list().filter((model) => !settings.prices.of(model));
+  if (models.length === 0) return;
+  const names = models.map(({ info }) => info.id);
+  log.warn(
+    { models: names },
+    "models without a price in prices: a key with a budget, or hostedTools.maxCost, excludes them",
+  );
+}
+
 const stores = ["store", "sessions", "files"] as const;
 
 /** Settings that a running server cannot change. */
@@ -130,6 +164,7 @@ const fixed = [
   "requestTimeout",
   "idleTimeout",
   "sharedLimits",
+  "managedKeys",
   "sessionKey",
   "batchConcurrency",
 ] as const;

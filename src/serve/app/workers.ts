@@ -23,7 +23,7 @@ export async function createWorkers(config: TruewireConfig, options: ServerOptio
   let current = parseConfig(config);
   let files = await readServerFiles(current, nodeRuntime);
   checkWorkers(config, files.keys);
-  let settings = settingsOf(current, files.keys, false);
+  let settings = settingsOf(current, files, false);
   const log = maskedLog(options.log ?? openLog(current.logLevel, current.logFormat, {}), () => settings.mask);
   warnOfOpenAddress(current, settings, log);
 
@@ -90,7 +90,7 @@ export async function createWorkers(config: TruewireConfig, options: ServerOptio
         }),
       ),
     );
-    settings = settingsOf(parsed, files.keys, false);
+    settings = settingsOf(parsed, files, false);
     warnOfFixedSettings(parsed, current, log);
     current = { ...parsed, host: current.host, port: current.port };
     log.info({ models: models.map(({ id }) => id) }, "configuration read again");

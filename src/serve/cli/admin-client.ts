@@ -75,10 +75,14 @@ export class AdminClient {
     throw new Error(`${this.#url} closed the connection before it was done.`);
   }
 
-  async #fetch(path: string, body?: object): Promise<Response> {
+  async ask(method: "GET" | "POST" | "DELETE", path: string, body?: object): Promise<unknown> {
+    return (await this.#fetch(path, body, method)).json();
+  }
+
+  async #fetch(path: string, body?: object, method = body ? "POST" : "GET"): Promise<Response> {
     const headers: Record<string, string> = { "content-type": "application/json" };
     if (this.#key !== undefined) headers["authorization"] = `Bearer ${this.#key}`;
-    const request = { method: body ? "POST" : "GET", headers, ...(body && { body: JSON.stringify(body) }) };
+    const request = { method, headers, ...(body && { body: JSON.stringify(body) }) };
     const response = await fetch(this.#url + path, request).catch((cause: Error) => {
       const inner: unknown = cause.cause;
       const why = inner instanceof Error && inner.message !== "" ? inner.message : cause.message;

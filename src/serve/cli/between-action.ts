@@ -21,6 +21,7 @@ import {
 import { promptTokensOf } from "../../judge/between/prompt-cache.ts";
 import { runBetween } from "../../judge/between/run-between.ts";
 import { vendorServer } from "../../judge/between/vendor.ts";
+import { readPriceFile } from "../app/configured-files.ts";
 import { withScheme } from "../config/target.ts";
 import { checkAction } from "./check-action.ts";
 import { listenUntilSignal } from "./listen-until-signal.ts";
@@ -79,7 +80,7 @@ export async function betweenAction(target: string, flags: BetweenFlags): Promis
   if (flags.relay) return relay(url, flags);
   try {
     const known = flags.baseline === undefined ? new Set<string>() : await baselineIn(flags.baseline);
-    const [input = 0, cached = 0] = flags.prices.split(",").map((price) => positive("--prices", price));
+    const prices = await pricesIn(flags);
     const tty = process.stderr.isTTY;
     const run = await runBetween({
       url,
@@ -92,7 +93,7 @@ export async function betweenAction(target: string, flags: BetweenFlags): Promis
       key: flags.key,
       timeoutMs: positive("--timeout", flags.timeout) * 1000,
       concurrency: positive("--concurrency", flags.concurrency),
-      prices: { input, cached },
+      prices,
       quick: flags.quick === true,
       headers: Object.fromEntries((flags.header ?? []).map(headerIn)),
       ...(flags.body !== undefined && { members: objectIn(flags.body) }),
@@ -114,6 +115,16 @@ export async function betweenAction(target: string, flags: BetweenFlags): Promis
       return cannot(`Port ${flags.port} is in use. Choose another with --port, and configure the gateway for it.`);
     return cannot(error instanceof Error ? error.message : String(error));
   }
+}
+
+/** Dollars for a million tokens: two numbers, or the entry of the vendor's model in a price list. */
+async function pricesIn({ prices, vendorModel, model }: BetweenFlags): Promise<{ input: number; cached: number }> {
+  const name = vendorModel?.[0] ?? model;
+  const entry = prices.endsWith(".json") ? (await readPriceFile(prices)).get(name) : undefined;
+  if (!entry && prices.endsWith(".json")) throw new Error(`--prices: ${prices} has no price of ${name}.`);
+  if (entry) return { input: entry.input, cached: entry.cachedInput ?? entry.input };
+  const [input = 0, cached = 0] = prices.split(",").map((price) => positive("--prices", price));
+  return { input, cached };
 }
 
 /** A gateway whose vendor is not ours: what its answers show alone. */

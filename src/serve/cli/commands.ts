@@ -69,7 +69,11 @@ export function betweenCommand(program: Command): void {
     .option("--quick", "only the facts that gateways lose most often")
     .option("--only <id...>", "only facts whose id begins so, such as session or error")
     .option("--relay", "the gateway's upstream cannot be configured: judge its answers alone")
-    .option("--prices <input,cached>", "dollars for a million tokens of a prompt, and for cached ones", "3,0.3")
+    .option(
+      "--prices <input,cached>",
+      "dollars for a million tokens of a prompt, and for cached ones; or a price list (LiteLLM's JSON) that has the vendor's model",
+      "3,0.3",
+    )
     .option("--format <name>", "pretty, json, junit or html", "pretty")
     .option("--output <file>", "write the report to a file")
     .option("--baseline <file>", "an earlier report in JSON: only what is new in this one fails")
@@ -425,12 +429,63 @@ export function configCommand(program: Command): void {
     });
 }
 
-/** `truewire keys`: make keys for clients. */
+/** `truewire keys`: make keys for clients, and show what they used. */
 export function keysCommand(program: Command): void {
-  program
+  const keys = program
     .command("keys")
     .addHelpText("before", example("truewire keys new --name alice"))
-    .description("make keys for clients")
+    .description("make keys for clients; create, list and revoke those of a running server, and show what was used");
+  const add = (name: string, description: string, argument: string): Command =>
+    keys
+      .command(name)
+      .addHelpText("before", example(`truewire keys ${name}${argument}`))
+      .description(description)
+      .option("--url <url>", "the server (default: $TRUEWIRE_URL, else http://127.0.0.1:8080)")
+      .option("--admin-key <key>", "its admin key (default: $TRUEWIRE_ADMIN_KEY), for a server that is named");
+  add(
+    "create",
+    "create a key at a running server (managedKeys), and print it, once",
+    " --name alice --budget-month 100",
+  )
+    .requiredOption("--name <name>", "whose key it is, such as alice; keys of one name count together")
+    .option("--owner <text>", "who answers for it, such as search-team")
+    .option("--note <text>", "a text for people")
+    .option("--models <names>", "the models that it may use, such as small,gpt-* (default: all)")
+    .option("--requests-per-minute <n>", "the most requests in a minute")
+    .option("--tokens-per-minute <n>", "the most tokens in a minute")
+    .option("--tokens-per-day <n>", "the most tokens on a day (UTC)")
+    .option("--concurrency <n>", "the most requests in parallel")
+    .option("--budget-day <dollars>", "the most US dollars on a day (UTC)")
+    .option("--budget-month <dollars>", "the most US dollars in a calendar month")
+    .option("--budget-total <dollars>", "the most US dollars in all")
+    .option("--expires <time>", "when it stops working, such as 2027-01-31")
+    .option("--json", "print the key and its settings as JSON")
+    .action(async (options) => {
+      const { createKey } = await import("./keys-action.ts");
+      await createKey(options);
+    });
+  add("list", "the keys of a running server, and what is used of their limits", "")
+    .option("--json", "as the server sends it")
+    .action(async (options) => {
+      const { listKeys } = await import("./keys-action.ts");
+      await listKeys(options);
+    });
+  add("revoke", "revoke a key that was created at a running server", " 3f0a94b7c2d15e68")
+    .argument("<id>", "its id, as `list` shows it")
+    .action(async (id: string, options) => {
+      const { revokeKey } = await import("./keys-action.ts");
+      await revokeKey(id, options);
+    });
+  add("usage", "what keys used, by key, day and model", " --days 7")
+    .option("--days <n>", "the last days, 1 to 92", "30")
+    .option("--key <name>", "only this key")
+    .option("--csv", "as CSV")
+    .option("--json", "as JSON")
+    .action(async (options) => {
+      const { showUsage } = await import("./keys-action.ts");
+      await showUsage(options);
+    });
+  keys
     .command("new")
     .addHelpText("before", example("truewire keys new --name alice"))
     .description("print a new key, once, and the lines for the configuration (keys) or the file of keys")

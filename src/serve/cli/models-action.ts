@@ -4,6 +4,7 @@ import type { ControlledModel, ControlledModels, Progress } from "../server/admi
 import { AdminClient } from "./admin-client.ts";
 import type { ServerFlags } from "./admin-client.ts";
 import { openProgressLine } from "./progress-line.ts";
+import { showTable } from "./show-table.ts";
 
 /** `truewire models list`. */
 export async function listModels(
@@ -14,27 +15,19 @@ export async function listModels(
     for await (const states of client.watch()) {
       if (process.stdout.isTTY) console.clear();
       if (flags.json) console.log(JSON.stringify(states));
-      else showTable(states);
+      else showStates(states);
     }
     throw new Error("The server has ended the connection.");
   }
   const states = await client.list();
   if (flags.json) return console.log(JSON.stringify(states, null, 2));
-  showTable(states);
+  showStates(states);
   if (flags.verbose)
     for (const { profiles = [] } of states.models) for (const profile of profiles) showProfile(profile);
 }
 
-function showTable(states: Pick<ControlledModels, "memory"> & { readonly models: readonly ListedModel[] }): void {
-  const rows = [["MODEL", "STATE", "MEMORY", "BUSY", "LOADS", "DEVICE"], ...states.models.map(rowOf)];
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
-  for (const row of rows)
-    console.log(
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("  ")
-        .trimEnd(),
-    );
+function showStates(states: Pick<ControlledModels, "memory"> & { readonly models: readonly ListedModel[] }): void {
+  showTable([["MODEL", "STATE", "MEMORY", "BUSY", "LOADS", "DEVICE"], ...states.models.map(rowOf)]);
   const { limit, used } = states.memory;
   console.log(
     `\nMemory: ${bytes(used)} of ${limit === null ? "any amount" : bytes(limit)}, as estimated from the files.`,

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { HostedProgram } from "../../wire/core/hosted-program.ts";
 import { ConfigError, type ConfigProblem } from "./config-error.ts";
-import { anyText, expected, flag, integer, listShape, mappingOf, oneOf, settings, text } from "./shapes.ts";
+import { anyText, decimal, expected, flag, integer, listShape, mappingOf, oneOf, settings, text } from "./shapes.ts";
 import type { Parsed, Written } from "./shapes.ts";
 import { bytes, time } from "./units.ts";
 
@@ -175,6 +175,11 @@ const hostedTools = settings(
     programs: named(programEntry, "a mapping such as { code_interpreter: ./run.ts }")
       .default({})
       .describe("Modules of your own by the type of tool that they run: code_interpreter, file_search, or any other"),
+    maxCost: decimal(0)
+      .optional()
+      .describe(
+        "The most US dollars that one answer with hosted tools may cost: then no further call runs, and the answer ends (default: no limit). Needs a price of the model (prices)",
+      ),
   },
   "a mapping such as { webSearch: http://127.0.0.1:8888 }",
 );

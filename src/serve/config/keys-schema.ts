@@ -1,6 +1,17 @@
 import * as z from "zod";
 import { ConfigError } from "./config-error.ts";
-import { problemsOf, expectation, expected, integer, listShape, oneOf, settings, text } from "./shapes.ts";
+import {
+  anyText,
+  decimal,
+  problemsOf,
+  expectation,
+  expected,
+  integer,
+  listShape,
+  oneOf,
+  settings,
+  text,
+} from "./shapes.ts";
 import type { Parsed, Written } from "./shapes.ts";
 
 const hashError = expected("the hash of a key, such as truewire keys new prints it: sha256: and 64 hexadecimal digits");
@@ -11,6 +22,21 @@ const name = text("a name, such as alice").refine((value) => !/\p{Cc}/u.test(val
   error: "expected a name of one line",
 });
 
+const most = (when: string): z.ZodOptional<z.ZodNumber> =>
+  decimal(0, 1_000_000).optional().describe(`The most US dollars ${when}`);
+
+const budget = settings(
+  {
+    day: most("on a day (UTC)"),
+    month: most("in a calendar month (UTC)"),
+    total: most("in all"),
+    warnAt: decimal(0, 1)
+      .optional()
+      .describe("The share of a budget from which on answers have a warning, and the log one line (default 0.8)"),
+  },
+  "a mapping such as { day: 5, month: 100 }",
+);
+
 const key = settings(
   {
     name: name.describe("Whose key it is, for logs and messages; keys of one name count together"),
@@ -19,6 +45,8 @@ const key = settings(
       .regex(/^sha256:[0-9a-f]{64}$/i, { error: hashError })
       .transform((value) => value.slice("sha256:".length).toLowerCase())
       .describe("SHA-256 of the key, as `truewire keys new` prints it: sha256:…"),
+    owner: text("a person or a team, such as search-team").optional().describe("Who answers for the key"),
+    note: anyText("a text, such as the CI of the search team").max(1000).optional().describe("For people"),
     models: listShape(text("a model's name, such as gpt-*"), "a list such as [small, gpt-*]")
       .optional()
       .describe("Names of the models that it may use, as clients write them; * matches any text (default: all)"),
@@ -36,6 +64,7 @@ const key = settings(
       .describe(
         "The tokens that a request without max_tokens reserves for its answer while it runs (default: 1000, but not more than a tenth of the smallest limit of tokens)",
       ),
+    budget: budget.optional().describe("What it may spend, by the prices of models"),
     priority: oneOf(["priority", "default", "flex"])
       .optional()
       .describe(
@@ -81,6 +110,8 @@ export function parseKeys(value: unknown): readonly KeyConfig[] {
 const unlimited: ReadonlySet<string> = new Set<keyof KeyConfig>([
   "name",
   "hash",
+  "owner",
+  "note",
   "models",
   "hostedTools",
   "expires",

@@ -116,6 +116,7 @@ function withPathsFrom(config: TruewireConfig, folder: string): TruewireConfig {
     ...(typeof config.store === "string" && { store: store(config.store) }),
     ...(typeof config.store === "object" &&
       config.store.at !== undefined && { store: { ...config.store, at: store(config.store.at) } }),
+    ...(config.pricesFile !== undefined && { pricesFile: path(config.pricesFile) }),
     ...(config.keysFile !== undefined && { keysFile: path(config.keysFile) }),
     ...(models?.some(({ kind }) => kind === "upstream") && {
       profilesFile: path(config.profilesFile ?? "truewire.profiles.json"),

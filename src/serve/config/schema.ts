@@ -3,6 +3,7 @@ import { ConfigError } from "./config-error.ts";
 import { engineSchema, modelSchema, programSchema, wireSchema } from "./model-schema.ts";
 import type { ModelEntry } from "./model-schema.ts";
 import { hostedProgramSchema, hostedToolsSchema } from "./hosted-tools-schema.ts";
+import { pricesSchema } from "./prices-schema.ts";
 import { keysSchema } from "./keys-schema.ts";
 import { problemsOf, expectation, expected, flag, integer, listShape, oneOf, settings, text } from "./shapes.ts";
 import type { Parsed, Written } from "./shapes.ts";
@@ -65,6 +66,10 @@ export function parseConfig(value: TruewireConfig): Config {
   const result = server.safeParse(withTargets(value), { error: expectation });
   if (!result.success) throw new ConfigError(result.error.issues.flatMap(problemsOf));
   checkAdminKey(result.data);
+  if (result.data.managedKeys && result.data.adminKey.length === 0)
+    throw new ConfigError([
+      { path: ["managedKeys"], message: "needs an admin key (adminKey), which creates the keys" },
+    ]);
   const { tlsCert, tlsKey } = result.data;
   if ((tlsCert === undefined) === (tlsKey === undefined)) return result.data;
   const [given, missing] = tlsKey === undefined ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
@@ -138,6 +143,17 @@ const server = settings(
     apiKey: list("a key, such as ${TRUEWIRE_KEY}", "Keys that clients may use (default: no key is needed)"),
     keys: keysSchema.default([]).describe("Keys by their hashes, with names and limits"),
     keysFile: text("a file, such as keys.yaml").optional().describe("A file with a list of further keys"),
+    managedKeys: flag()
+      .default(false)
+      .describe(
+        "Keys may be created and revoked while the server runs (/admin/keys); they are kept where the store is (default false)",
+      ),
+    prices: pricesSchema
+      .default({})
+      .describe("What models cost in US dollars, by the names that clients use; * matches any text"),
+    pricesFile: text("a file, such as model_prices_and_context_window.json")
+      .optional()
+      .describe("A file with prices in the form of LiteLLM's list, by the servers' own names of models"),
     profilesFile: text("a file, such as truewire.profiles.json")
       .optional()
       .describe("What was learned about upstreams (default: truewire.profiles.json next to the configuration file)"),

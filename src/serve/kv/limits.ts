@@ -1,3 +1,6 @@
+import { budgetLevels, monthLeftMs, nanodollars } from "./spending.ts";
+import type { Budget, BudgetLevel, BudgetPeriod, RequestUsage, Spent, UsageRow } from "./spending.ts";
+
 /** The limits of the requests under one name. Absent: unlimited. */
 export interface UsageLimits {
   readonly requestsPerMinute?: number | undefined;
@@ -8,6 +11,7 @@ export interface UsageLimits {
   readonly concurrency?: number | undefined;
   /** The tokens that a request reserves for its answer if it does not limit its answer itself. */
   readonly answerTokens?: number | undefined;
+  readonly budget?: Budget | undefined;
 }
 
 /** The remainder of a rate limit. */
@@ -18,15 +22,16 @@ export interface Level {
   readonly resetMs: number;
 }
 
-/** The levels of the limited rates. */
+/** The levels of the limited rates, and of the budgets. */
 export interface Levels {
   readonly requests?: Level;
   readonly tokens?: Level;
+  readonly budgets?: readonly BudgetLevel[];
 }
 
-/** A request that exceeds a limit. Nothing was taken. */
+/** A request that exceeds a limit. Nothing was taken. Amounts of a budget are in nanodollars. */
 export interface Refusal {
-  readonly bound: "requests" | "tokens" | "day" | "concurrency";
+  readonly bound: "requests" | "tokens" | "day" | "concurrency" | `budget-${BudgetPeriod}`;
   readonly limit: number;
   readonly used: number;
   readonly asked: number;
@@ -38,8 +43,11 @@ export interface Refusal {
 /** A request that was admitted. */
 export interface LimitLease {
   readonly levels: Levels;
-  /** Ends the request, and replaces the taken and reserved tokens by its cost. Further calls do nothing. */
-  end(tokens: number): void;
+  /**
+   * Ends the request, and replaces what was taken and reserved by the tokens and the money that it cost. `usage`: for the table of what was
+   * used; absent: it used nothing. Further calls do nothing.
+   */
+  end(tokens: number, usage?: RequestUsage): void;
 }
 
 /** Counts the usage under each name. */
@@ -47,9 +55,20 @@ export interface Limiter {
   /**
    * Takes a request whose prompt costs about `tokens`, and reserves `reserved` tokens for its answer until it ends. Both count
    * immediately, so concurrent requests exceed a limit only by their cost beyond that. If the process dies, the reservation expires.
-   * `tokens` 0: the request costs none, and only the limits of requests apply. Never rejects.
+   * `tokens` 0: the request costs none, and only the limits of requests apply. `cost`: what prompt and answer may cost, in nanodollars,
+   * which is taken from the budgets; if the process dies, it stays spent. Never rejects.
    */
-  take(name: string, limits: UsageLimits, tokens: number, reserved?: number): Promise<LimitLease | Refusal>;
+  take(
+    name: string,
+    limits: UsageLimits,
+    tokens: number,
+    reserved?: number,
+    cost?: number,
+  ): Promise<LimitLease | Refusal>;
+  /** The current usage under a name. */
+  use(name: string, limits: UsageLimits): Promise<Use>;
+  /** What was used, from a day (its number since 1970) on. */
+  usage(fromDay: number): Promise<readonly UsageRow[]>;
   close(): Promise<void>;
 }
 
@@ -66,6 +85,9 @@ export interface Use {
   readonly dayLeftMs: number;
   /** Requests that are open. */
   readonly open: number;
+  readonly spent: Spent;
+  /** Unix time in milliseconds, by the clock that counts. */
+  readonly unixMs: number;
 }
 
 const minuteMs = 60_000;
@@ -79,8 +101,9 @@ export function drained(amount: number, perMinute: number | undefined, ms: numbe
   return perMinute === undefined ? 0 : Math.max(0, amount - (Math.max(0, ms) * perMinute) / minuteMs);
 }
 
-export function levelsOf(use: Use, { requestsPerMinute, tokensPerMinute }: UsageLimits): Levels {
+export function levelsOf(use: Use, { requestsPerMinute, tokensPerMinute, budget }: UsageLimits): Levels {
   return {
+    ...(budget && { budgets: budgetLevels(budget, use.spent) }),
     ...(requestsPerMinute !== undefined && { requests: level(use.requests, requestsPerMinute) }),
     ...(tokensPerMinute !== undefined && { tokens: level(use.tokens, tokensPerMinute) }),
   };
@@ -91,9 +114,12 @@ function level(used: number, limit: number): Level {
   return { limit, remaining, resetMs: Math.ceil((used * minuteMs) / limit) };
 }
 
-/** The refusal of a request with `tokens` tokens; undefined if it fits. If it exceeds several limits: the one with the longest wait. */
-export function refusalOf(use: Use, limits: UsageLimits, tokens: number): Refusal | undefined {
-  const { requestsPerMinute, tokensPerMinute, tokensPerDay, concurrency } = limits;
+/**
+ * The refusal of a request with `tokens` tokens that may cost `cost` nanodollars; undefined if it fits. If it exceeds several limits: the
+ * one with the longest wait.
+ */
+export function refusalOf(use: Use, limits: UsageLimits, tokens: number, cost: number): Refusal | undefined {
+  const { requestsPerMinute, tokensPerMinute, tokensPerDay, concurrency, budget = {} } = limits;
   const levels = levelsOf(use, limits);
   let longest: Refusal | undefined;
   const beyond = (
@@ -115,5 +141,15 @@ export function refusalOf(use: Use, limits: UsageLimits, tokens: number): Refusa
     beyond("tokens", tokensPerMinute, use.tokens, tokens, drains);
     beyond("day", tokensPerDay, use.today, tokens, () => use.dayLeftMs);
   }
+  if (cost > 0) {
+    const { day, month, total } = use.spent;
+    beyond("budget-day", nanodollarsOr(budget.day), day, cost, () => use.dayLeftMs);
+    beyond("budget-month", nanodollarsOr(budget.month), month, cost, () => monthLeftMs(use.unixMs));
+    beyond("budget-total", nanodollarsOr(budget.total), total, cost, () => Infinity);
+  }
   return longest;
+}
+
+function nanodollarsOr(dollars: number | undefined): number | undefined {
+  return dollars === undefined ? undefined : nanodollars(dollars);
 }

@@ -1,8 +1,22 @@
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { refusalOf } from "./limits.ts";
 import type { LimitLease, Limiter, UsageLimits, Refusal, Use } from "./limits.ts";
 import { MemoryLimiter } from "./memory-limiter.ts";
 import { RedisConnection } from "./redis-connection.ts";
+import { beatScript, endScript, memberOf, recordScript, takeScript } from "./redis-scripts.ts";
+import type { RedisScript } from "./redis-scripts.ts";
+import {
+  addUsage,
+  budgetPeriods,
+  dayMs,
+  dayOf,
+  dayText,
+  monthOf,
+  nanodollars,
+  noUsage,
+  usageMembers,
+} from "./spending.ts";
+import type { ModelUsage, RequestUsage, UsageRow } from "./spending.ts";
 
 /** How long a request waits for Redis, in milliseconds. */
 const timeoutMs = 500;
@@ -32,6 +46,10 @@ class RedisLimiter implements Limiter {
   /** Open requests by name, as members of their sorted sets. */
   readonly #open = new Map<string, Set<string>>();
   readonly #beat: NodeJS.Timeout;
+  /** What Redis does not know yet, by `UnsentKey` in JSON. */
+  readonly #unsent = new Map<string, Unsent>();
+  /** The names that Redis lists as those that have usage. */
+  readonly #names = new Set<string>();
   #isAway = false;
   /** By `performance.now`. */
   #retryAt = 0;
@@ -60,21 +78,112 @@ class RedisLimiter implements Limiter {
     clearTimeout(timer);
   }
 
-  async take(name: string, limits: UsageLimits, tokens: number, reserved = 0): Promise<LimitLease | Refusal> {
-    if (this.#connection.isReady && performance.now() >= this.#retryAt) {
+  async take(name: string, limits: UsageLimits, tokens: number, reserved = 0, cost = 0): Promise<LimitLease | Refusal> {
+    if (Object.values(limits).every((limit) => limit === undefined)) return this.#unlimited(name);
+    if (this.#isUsable) {
       try {
-        return await this.#takeShared(name, limits, tokens, reserved);
+        return await this.#takeShared(name, limits, tokens, reserved, cost);
       } catch (error) {
         this.#failed(error);
       }
     }
-    return this.#local.take(name, limits, tokens, reserved);
+    const own = await this.#local.take(name, limits, tokens, reserved, cost);
+    if ("bound" in own) return own;
+    const day = dayOf(Date.now());
+    return {
+      levels: own.levels,
+      end: (tokensUsed, usage) => {
+        own.end(tokensUsed, usage);
+        if (usage) this.#addUnsent({ name, day, month: monthOf(day), model: usage.model }, usage.cost, usage);
+      },
+    };
+  }
+
+  async use(name: string, limits: UsageLimits): Promise<Use> {
+    if (!this.#isUsable) return this.#local.use(name, limits);
+    return (await this.#ask(name, limits, 0, 0, 0, "")).use;
+  }
+
+  async usage(fromDay: number): Promise<readonly UsageRow[]> {
+    if (!this.#isUsable) return this.#local.usage(fromDay);
+    await this.#sendUnsent();
+    const names = await this.#connection.run((client) => client.sMembers(namesKey));
+    const today = dayOf(Date.now());
+    const days = Array.from({ length: Math.max(0, today - fromDay + 1) }, (_, at) => fromDay + at);
+    const rows: UsageRow[] = [];
+    for (const name of names) {
+      const kept = await this.#connection.run((client) =>
+        Promise.all(days.map((day) => client.hGetAll(usageKey(name, day)))),
+      );
+      for (const [at, fields] of kept.entries()) rows.push(...rowsOf(name, dayText(days[at] ?? 0), fields));
+    }
+    return rows;
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#beat);
+    await this.#sendUnsent();
     await this.#connection.close();
+  }
+
+  get #isUsable(): boolean {
+    return this.#connection.isReady && performance.now() >= this.#retryAt;
+  }
+
+  /** A request without limits is only recorded, when it ends. */
+  #unlimited(name: string): LimitLease {
+    const day = dayOf(Date.now());
+    let isOpen = true;
+    return {
+      levels: {},
+      end: (_, usage) => {
+        if (!isOpen || !usage) return;
+        isOpen = false;
+        this.#addUnsent({ name, day, month: monthOf(day), model: usage.model }, usage.cost, usage);
+        void this.#sendUnsent();
+      },
+    };
+  }
+
+  async #ask(
+    name: string,
+    limits: UsageLimits,
+    tokens: number,
+    reserved: number,
+    cost: number,
+    id: string,
+  ): Promise<{ readonly isTaken: boolean; readonly use: Use; readonly month: number }> {
+    const { requestsPerMinute = 0, tokensPerMinute = 0, tokensPerDay = 0, concurrency = 0, budget } = limits;
+    const bounds = [requestsPerMinute, tokensPerMinute, tokensPerDay, concurrency];
+    const budgets = budgetPeriods.map((period) => {
+      const most = budget?.[period];
+      return most === undefined ? -1 : nanodollars(most);
+    });
+    const reply = await this.#run(takeScript, keysOf(name), [
+      ...bounds,
+      tokens,
+      reserved,
+      id,
+      openMs,
+      ...budgets,
+      cost,
+    ]);
+    this.#answered();
+    const [taken = 0, requests = 0, tokensUsed = 0, today = 0, unixMs = 0, open = 0, month = 0, ...spent] = (
+      reply as readonly string[]
+    ).map(Number);
+    const [ofDay = 0, ofMonth = 0, total = 0] = spent;
+    const use: Use = {
+      requests,
+      tokens: tokensUsed,
+      today,
+      dayLeftMs: dayMs - (unixMs % dayMs),
+      open,
+      spent: { day: ofDay, month: ofMonth, total },
+      unixMs,
+    };
+    return { isTaken: taken === 1, use, month };
   }
 
   async #takeShared(
@@ -82,34 +191,65 @@ class RedisLimiter implements Limiter {
     limits: UsageLimits,
     tokens: number,
     reserved: number,
+    cost: number,
   ): Promise<LimitLease | Refusal> {
-    const { requestsPerMinute = 0, tokensPerMinute = 0, tokensPerDay = 0, concurrency = 0 } = limits;
+    const { requestsPerMinute = 0, tokensPerMinute = 0 } = limits;
     const id = randomUUID();
-    const bounds = [requestsPerMinute, tokensPerMinute, tokensPerDay, concurrency];
-    const reply = await this.#run(takeScript, keysOf(name), [...bounds, tokens, reserved, id, openMs]);
-    this.#answered();
-    const [taken = 0, requests = 0, tokensUsed = 0, today = 0, dayLeftMs = 0, open = 0, day = 0] = (
-      reply as readonly string[]
-    ).map(Number);
-    const use: Use = { requests, tokens: tokensUsed, today, dayLeftMs, open };
-    if (taken === 0) {
-      const refusal = refusalOf(use, limits, tokens + reserved);
+    const { isTaken, use, month } = await this.#ask(name, limits, tokens, reserved, cost, id);
+    if (!isTaken) {
+      const refusal = refusalOf(use, limits, tokens + reserved, cost);
       if (refusal) return refusal;
       throw new Error("Redis refused a request that is within the limits.");
     }
-    const own = this.#local.follow(name, limits, use, tokens + reserved);
+    const own = this.#local.follow(name, limits, use, tokens + reserved, cost);
+    const day = dayOf(use.unixMs);
     const openHere = this.#openOf(name);
     const member = memberOf(id, reserved, day);
     openHere.add(member);
     return {
       levels: own.levels,
-      end: (cost) => {
-        own.end(cost);
+      end: (tokensUsed, usage) => {
+        own.end(tokensUsed, usage);
         if (!openHere.delete(member)) return;
-        const args = [requestsPerMinute, tokensPerMinute, cost, tokens, reserved, day, member];
-        this.#run(endScript, keysOf(name), args).catch((error: unknown) => this.#failed(error));
+        const difference = (usage?.cost ?? 0) - cost;
+        const args = [requestsPerMinute, tokensPerMinute, tokensUsed, tokens, reserved, day, member, month, difference];
+        const used = usage ? valuesOf(usage.model, { requests: 1, ...usage }) : [];
+        if (usage) this.#noteName(name);
+        this.#run(endScript, [...keysOf(name), usageKey(name, day)], [...args, ...used]).catch((error: unknown) => {
+          this.#failed(error);
+          this.#addUnsent({ name, day, month, model: usage?.model ?? "" }, difference, usage);
+        });
       },
     };
+  }
+
+  #addUnsent(of: UnsentKey, spent: number, usage: RequestUsage | undefined): void {
+    if (spent === 0 && !usage) return;
+    const key = JSON.stringify(of);
+    const { spent: before, used } = this.#unsent.get(key) ?? { spent: 0, used: noUsage };
+    this.#unsent.set(key, { spent: before + spent, used: usage ? addUsage(used, { requests: 1, ...usage }) : used });
+  }
+
+  /** Sends what Redis does not know yet: requests without limits, and those that were counted while it was away. Never rejects. */
+  async #sendUnsent(): Promise<void> {
+    for (const [key, unsent] of this.#unsent) {
+      if (!this.#isUsable) return;
+      this.#unsent.delete(key);
+      const { name, day, month, model } = JSON.parse(key) as UnsentKey;
+      this.#noteName(name);
+      const args = [day, month, unsent.spent, ...valuesOf(model, unsent.used)];
+      await this.#run(recordScript, [spentKey(name), usageKey(name, day)], args).catch((error: unknown) => {
+        const { spent, used } = this.#unsent.get(key) ?? { spent: 0, used: noUsage };
+        this.#unsent.set(key, { spent: spent + unsent.spent, used: addUsage(used, unsent.used) });
+        this.#failed(error);
+      });
+    }
+  }
+
+  #noteName(name: string): void {
+    if (this.#names.has(name)) return;
+    this.#names.add(name);
+    this.#connection.run((client) => client.sAdd(namesKey, name)).catch(() => this.#names.delete(name));
   }
 
   /** Runs a script; rejects if there is no answer in time. */
@@ -131,6 +271,7 @@ class RedisLimiter implements Limiter {
 
   #sendHeartbeat(): void {
     if (!this.#connection.isReady) return;
+    void this.#sendUnsent();
     for (const [name, ids] of this.#open) {
       if (ids.size === 0) continue;
       const [, key = ""] = keysOf(name);
@@ -151,6 +292,7 @@ class RedisLimiter implements Limiter {
   #answered(): void {
     if (!this.#isAway) return;
     this.#isAway = false;
+    void this.#sendUnsent();
     this.#warn("the Redis of the limits is back; all instances count together again");
   }
 }
@@ -158,123 +300,44 @@ class RedisLimiter implements Limiter {
 /** Keys of one slot of a Redis cluster. */
 function keysOf(name: string): readonly string[] {
   const tag = `truewire:limits:{${encodeURIComponent(name)}}`;
-  return [tag, `${tag}:open`];
+  return [tag, `${tag}:open`, spentKey(name)];
 }
 
-/** A script, which Redis runs atomically. */
-export interface RedisScript {
-  readonly text: string;
-  /** The hash by which Redis identifies a loaded script. */
-  readonly sha: string;
+function spentKey(name: string): string {
+  return `truewire:limits:{${encodeURIComponent(name)}}:spent`;
 }
 
-/**
- * `account.ts` and `use.ts` in Redis, whose clock counts for all instances. Keys: what is used under a name (a hash), and its open
- * requests (a sorted set: `memberOf` a request → until when it counts). A request of an instance that died is forgotten then, and what it
- * reserved is given back.
- *
- * If the clock goes back, nothing drains until the next request sets the time again; the tokens of two days are kept.
- */
-const begin = `
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local today = math.floor(now / 86400000)
-local perMinute, tokensPerMinute = tonumber(ARGV[1]), tonumber(ARGV[2])
-local kept = redis.call('HMGET', KEYS[1], 'requests', 'tokens', 'at', 'day', 'used', 'otherDay', 'otherUsed')
-for i = 1, 7 do kept[i] = tonumber(kept[i] or 0) end
-local elapsed = math.max(0, now - kept[3])
-local requests, tokens = 0, 0
-if perMinute > 0 then requests = math.max(0, kept[1] - elapsed * perMinute / 60000) end
-if tokensPerMinute > 0 then tokens = math.max(0, kept[2] - elapsed * tokensPerMinute / 60000) end
-local day, used, otherDay, otherUsed = kept[4], kept[5], kept[6], kept[7]
-if day ~= today then
-  day, used, otherDay, otherUsed = otherDay, otherUsed, day, used
-  if day ~= today then day, used = today, 0 end
-end
-local function keep()
-  redis.call('HSET', KEYS[1], 'requests', string.format('%.17g', requests), 'tokens', string.format('%.17g', tokens),
-    'at', string.format('%.0f', now), 'day', day, 'used', string.format('%.0f', used), 'otherDay', otherDay,
-    'otherUsed', string.format('%.0f', otherUsed))
-  redis.call('PEXPIRE', KEYS[1], 172800000)
-end
-`;
-
-/** A request in the set of those that are open: its id, the tokens that it reserved, and the day (since 1970) that they count for. */
-export function memberOf(id: string, reserved: number, day: number): string {
-  return `${id}|${reserved}|${day}`;
+function usageKey(name: string, day: number): string {
+  return `truewire:limits:{${encodeURIComponent(name)}}:usage:${day}`;
 }
 
-/** Removes open requests by score, and releases what they reserved. */
-const lapse = `
-local lapsed = false
-local function lapse(from, to)
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], from, to)) do
-    local reserved, counted = string.match(member, '|(%d+)|(%d+)$')
-    reserved, counted = tonumber(reserved or 0), tonumber(counted or 0)
-    tokens = math.max(0, tokens - reserved)
-    if counted == day then used = math.max(0, used - reserved)
-    elseif counted == otherDay then otherUsed = math.max(0, otherUsed - reserved) end
-    redis.call('ZREM', KEYS[2], member)
-    lapsed = true
-  end
-end
-`;
+const namesKey = "truewire:limits:names";
 
-/**
- * Arguments: the bounds (0: none) of requests and tokens a minute, of tokens a day and of open requests; the tokens of the prompt, and
- * those reserved for the answer; the request's id; and for how long it counts as open, in milliseconds. Replies, as texts: whether it was
- * taken, the `Use` after that, and the day.
- */
-export const takeScript: RedisScript = script(`${begin}${lapse}
-local perDay, most, ttl = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[8])
-local reserved = tonumber(ARGV[6])
-local asked = tonumber(ARGV[5]) + reserved
-lapse('-inf', now)
-lapse(now + 2 * ttl, '+inf')
-local open = redis.call('ZCARD', KEYS[2])
-local fits = (perMinute == 0 or requests + 1 <= perMinute + 1e-6) and (most == 0 or open < most)
-if asked > 0 then
-  fits = fits and (tokensPerMinute == 0 or tokens + asked <= tokensPerMinute + 1e-6)
-  fits = fits and (perDay == 0 or used + asked <= perDay)
-end
-if fits then
-  requests, tokens, used, open = requests + 1, tokens + asked, used + asked, open + 1
-end
-if fits or lapsed or now < kept[3] then keep() end
-if fits then
-  redis.call('ZADD', KEYS[2], now + ttl, ARGV[7] .. '|' .. string.format('%.0f', reserved) .. '|' .. day)
-  redis.call('PEXPIRE', KEYS[2], 2 * ttl)
-end
-local function text(number) return string.format('%.17g', number) end
-return { fits and '1' or '0', text(requests), text(tokens), text(used), text(86400000 - now % 86400000), text(open), text(day) }
-`);
+interface UnsentKey {
+  readonly name: string;
+  readonly day: number;
+  readonly month: number;
+  readonly model: string;
+}
 
-/**
- * Arguments: the bounds of requests and tokens a minute; the tokens that the request cost; those that were taken for its prompt, and those
- * reserved for its answer; its day; its member. Where it counts as open no more, its reservation has been given back already.
- */
-export const endScript: RedisScript = script(`${begin}
-local counted = tonumber(ARGV[6])
-local difference = tonumber(ARGV[3]) - tonumber(ARGV[4])
-if redis.call('ZREM', KEYS[2], ARGV[7]) == 1 then difference = difference - tonumber(ARGV[5]) end
-if difference ~= 0 then
-  tokens = math.max(0, tokens + difference)
-  if counted == day then used = math.max(0, used + difference)
-  elseif counted == otherDay then otherUsed = math.max(0, otherUsed + difference) end
-  keep()
-end
-return 1
-`);
+interface Unsent {
+  /** In nanodollars. */
+  readonly spent: number;
+  readonly used: ModelUsage;
+}
 
-/** Key: open requests. Arguments: for how long they count from now on, and their members; those that are not there stay forgotten. */
-export const beatScript: RedisScript = script(`
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-for i = 2, #ARGV do redis.call('ZADD', KEYS[1], 'XX', now + tonumber(ARGV[1]), ARGV[i]) end
-redis.call('PEXPIRE', KEYS[1], 2 * tonumber(ARGV[1]))
-return 1
-`);
+/** The arguments of `record`. */
+function valuesOf(model: string, used: ModelUsage): (string | number)[] {
+  return [model, ...usageMembers.map((member) => used[member])];
+}
 
-function script(text: string): RedisScript {
-  return { text, sha: createHash("sha1").update(text).digest("hex") };
+/** The rows of one day: its fields are `MODEL|MEMBER`. */
+function rowsOf(name: string, day: string, fields: Readonly<Record<string, string>>): UsageRow[] {
+  const models = new Map<string, ModelUsage>();
+  for (const [field, value] of Object.entries(fields)) {
+    const at = field.lastIndexOf("|");
+    const model = field.slice(0, at);
+    models.set(model, { ...(models.get(model) ?? noUsage), [field.slice(at + 1)]: Number(value) });
+  }
+  return [...models].map(([model, used]) => ({ name, day, model, ...used }));
 }

@@ -40,7 +40,7 @@ export async function answerPortRoute(
     now: () => Math.floor(Date.now() / 1000),
     random,
     async readBody(ifEmpty) {
-      await reply.takeLimits(service.stores.limiter);
+      await reply.takeLimits(service);
       return readJsonBody(reply, service, ifEmpty);
     },
     readOptions(body) {

@@ -79,7 +79,7 @@ async function ask<K extends "embed" | "rerank">(
   operation: string,
   { kind, request }: EngineQuestion<K>,
   { engineModel, info, from: { engine } }: ServedModel,
-  { record, client, usageLease, profile, exchange: { departure } }: Reply,
+  { record, client, profile, exchange: { departure } }: Reply,
 ): Promise<{ readonly answer: EngineAnswer<K>; readonly shownModel: string }> {
   if (!canAnswer(engine, kind)) throw new Error(`The engine of ${info.id} has no ${operation}.`);
   record.watchers.trace?.operationBegins(operation, info.id);
@@ -90,7 +90,7 @@ async function ask<K extends "embed" | "rerank">(
       throw departure.happened ? new ClientGone({ cause: error }) : error;
     });
   const { promptTokens } = answer;
-  if (usageLease) usageLease.cost = promptTokens ?? usageLease.estimate;
+  record.answer.begins();
   if (promptTokens !== null) record.answer.see([{ type: "usage", usage: { promptTokens, completionTokens: 0 } }]);
   const shownModel = (profile.resolvesModels && (info.resolvedId ?? answer.model)) || request.model;
   return { answer, shownModel };

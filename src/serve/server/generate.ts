@@ -13,6 +13,7 @@ import type { AnswerContext, PreparesOnly, ReadRequest } from "../../wire/apis/p
 import type { DetachedAnswer, StorableRequest, PortState, ServedPort } from "../../wire/apis/port-state.ts";
 import { generateInBackground } from "./background.ts";
 import { keyspacesOf, storeFailure, storeOwnerOf } from "./client-stores.ts";
+import { imagesIn, noPrice } from "./keys/prices.ts";
 import { tokensToReserve } from "./keys/usage-lease.ts";
 import type { Mask } from "./mask.ts";
 import { hostedToolsOf } from "./keys/hosted-tools-of.ts";
@@ -73,6 +74,7 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
     check: ({ info }, { read: { request } }, others) => port.checkModel?.(request, info, others),
     cost: ({ read: { request, preparesOnly, generatesNothing } }, limits) => ({
       prompt: estimateTokens(request),
+      images: imagesIn(request),
       reserved: preparesOnly !== undefined || generatesNothing === true ? 0 : tokensToReserve(request, limits),
     }),
     answer(read, model, reply, service) {
@@ -212,6 +214,7 @@ async function sendInBackground(answering: Answering, answer: DetachedAnswer): P
   const { log, settings, watchers } = service;
   const { bodyLease, usageLease, record, requestId: req } = reply;
   const own = record.inBackground();
+  if (usageLease) usageLease.record = own;
   const generation = begin(answering, own);
   const owner = await storeOwnerOf(reply);
   const onEnd = (): void => {
@@ -230,7 +233,7 @@ async function sendInBackground(answering: Answering, answer: DetachedAnswer): P
     (error: unknown) => {
       bodyLease?.release();
       record.sent.detached = false;
-      if (usageLease) usageLease.generates = false;
+      if (usageLease) usageLease.record = record;
       throw storeFailure(error);
     },
   );
@@ -257,15 +260,21 @@ function begin(
   const { api } = record.asked;
   const { inspection, trace } = record.watchers;
   const { request, sender, preparesOnly } = plan;
+  const hosted = plan.isForwarded
+    ? undefined
+    : planHostedTools(request, hostedToolsOf(reply.client, service.hostedTools));
+  const { hostedMaxCost = Infinity } = service.settings;
+  if (hosted && hostedMaxCost < Infinity && !record.asked.price)
+    throw noPrice(request.model, "an answer with hosted tools may cost no more than hostedTools.maxCost");
   const { log } = service;
-  const { requestId: req, usageLease } = reply;
+  const { requestId: req } = reply;
   if (read.keepLoadedMs !== undefined && (read.generatesNothing !== true || engine.health().state === "ready"))
     keepLoaded(model, read.keepLoadedMs, reply, service);
   const inBackground = sender === "background";
   // If the client has left already, the engine is not asked, and the request costs nothing.
   if (inBackground || !reply.exchange.departure.happened) {
     inspection?.parsedRequest(request);
-    if (usageLease) usageLease.generates = true;
+    record.answer.begins();
     if (api && !inBackground) trace?.operationBegins(api.operation, model.info.id, request);
   }
   const source = sourceOf({
@@ -273,6 +282,8 @@ function begin(
     directory: modelsOf(reply.client, service.directory),
     onFallback(fallback, reason) {
       inspection?.anotherSource();
+      const other = service.directory.find(fallback);
+      record.asked.price = (other && service.settings.prices.of(other)) ?? record.asked.price;
       record.answer.fellBack(fallback, reason);
       log.info({ req, model: model.info.id, fallback, reason }, "a fallback is asked");
       if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
@@ -282,11 +293,15 @@ function begin(
         log.warn({ req, before, after }, "the prompt was too long: its oldest messages were left out"),
     }),
   });
-  const hosted = plan.isForwarded
-    ? undefined
-    : planHostedTools(request, hostedToolsOf(reply.client, service.hostedTools));
   if (hosted) inspection?.joinsAnswers();
-  const start = hosted ? withHostedTools(source, { ...hosted, pauses: port.name === "messages" }) : source;
+  const isSpent = (): boolean => (record.cost ?? 0) >= hostedMaxCost * 1e9;
+  const start = hosted
+    ? withHostedTools(source, {
+        tools: hosted.tools,
+        limits: { ...hosted.limits, isSpent },
+        pauses: port.name === "messages",
+      })
+    : source;
   return {
     start: plan.asksModel ? () => start(request, record.answer) : silent,
     observers: [
@@ -306,8 +321,8 @@ function observersOf(record: RequestRecord, { usageLease }: Reply, { settings }:
   const { trace, inspection } = record.watchers;
   const observers: BatchObserver[] = [];
   if (!settings.mask.isEmpty) observers.push((events) => withMaskedEnd(events, settings.mask));
-  if (usageLease) observers.push((events) => usageLease.observe(events));
   observers.push((events) => record.answer.see(events));
+  if (usageLease) observers.push((events) => usageLease.observe(events));
   if (trace) observers.push((events) => trace.see(events));
   if (inspection) observers.push((events) => inspection.events(events));
   return observers;

@@ -4,6 +4,7 @@ import { isObject } from "../../wire/core/json.ts";
 import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../../wire/apis/failures.ts";
 import type { Client } from "./keys/key-ring.ts";
 import { hostedToolsOf } from "./keys/hosted-tools-of.ts";
+import { costToReserve, noPrice } from "./keys/prices.ts";
 import { runsHosted } from "./hosted/hosted-calls.ts";
 import type { ApiErrorFormat } from "../../wire/apis/api-error-format.ts";
 import { pathMembers, plainPath, requestedProfile } from "./exchange.ts";
@@ -292,12 +293,19 @@ function onlyModel(directory: ModelView): ServedModel {
   );
 }
 
-/** Takes the request from the client's limits. Throws `FailureError` 429. */
-function takeLimits({ endpoint, read, reply }: Found, { stores: { limiter } }: Service): Promise<void> | void {
+/** Takes the request from the client's limits. Throws `FailureError` 403 or 429. */
+function takeLimits({ endpoint, read, model, reply }: Found, service: Service): Promise<void> | void {
   const { client } = reply;
-  if (typeof endpoint !== "object" || !read || !client?.limits) return;
-  const { prompt = 0, reserved } = endpoint.cost?.(read, client.limits) ?? {};
-  return reply.takeLimits(limiter, prompt, reserved);
+  const { asked } = reply.record;
+  const price = model && service.settings.prices.of(model);
+  if (typeof endpoint !== "object" || !read || !(client || price)) return;
+  const { limits = {} } = client ?? {};
+  const taken = endpoint.cost?.(read, limits) ?? { prompt: 0 };
+  const { prompt, reserved = 0, images = 0 } = taken;
+  Object.assign(asked, { price, images, estimate: prompt });
+  if (limits.budget && prompt > 0 && !price)
+    throw noPrice(asked.model ?? "", `the key '${client?.name ?? ""}' has a budget`);
+  return reply.takeLimits(service, taken, limits.budget && price ? costToReserve(price, prompt, reserved, images) : 0);
 }
 
 function answer({ endpoint, read, model, parameter, reply }: Found, service: Service): Promise<void> | void {

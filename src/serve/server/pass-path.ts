@@ -1,5 +1,6 @@
 import type { PathPassing } from "../../wire/core/path-passing.ts";
 import { unknownPath } from "../../wire/apis/failures.ts";
+import { noPrice } from "./keys/prices.ts";
 import { decodedSegment, plainPath } from "./exchange.ts";
 import { matchesAlias, type ModelDirectory, modelsOf, type ServedEngine } from "./model-directory.ts";
 import type { EndpointHandler, Reply, ServerRoute } from "./reply.ts";
@@ -41,9 +42,10 @@ async function passOn(reply: Reply, service: Service, from: ServedEngine, passin
     .some((model) => model.from === from);
   // A client of some models has only the upstreams of these.
   if (!bytes || (reply.client?.models && !mayUse)) throw unknownPath(method, path, knownPaths());
+  if (reply.client?.limits?.budget) throw noPrice(from.name, "what it does here is not counted");
   record.asked.api = api;
   record.asked.passedTo = from.name;
-  await reply.takeLimits(service.stores.limiter);
+  await reply.takeLimits(service);
   const answer = await passing.pass({
     method,
     path: plainPath(path) + bytes.search,

@@ -7,7 +7,8 @@ import type { ReadOptions } from "../../wire/apis/port.ts";
 import type { Profile } from "../../wire/apis/profile.ts";
 import { rateLimitReached } from "../../wire/apis/rate-limits.ts";
 import type { HeaderReader, ApiErrorFormat } from "../../wire/apis/api-error-format.ts";
-import type { Limiter, UsageLimits } from "../kv/limits.ts";
+import type { UsageLimits } from "../kv/limits.ts";
+import { dollars, moneyHeaders, nearBudgets, nearBudgetWarning } from "./keys/money-headers.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { ClientGone } from "./exchange.ts";
 import type { AnswerSink, HttpExchange, HeaderFields } from "./exchange.ts";
@@ -58,9 +59,17 @@ export interface ModelEndpoint<Read extends NamedRequest = NamedRequest> {
   read(body: unknown, options: BodyOptions, reply: Reply, service: Service): Read | Promise<Read>;
   /** Throws `FailureError` if the model cannot answer such requests. `others`: all models of the client. */
   check?(model: ServedModel, read: Read, others: () => readonly ModelInfo[], profile: Profile): void;
-  /** The tokens to take from the client's limits; default: none. */
-  cost?(read: Read, limits: UsageLimits): { readonly prompt: number; readonly reserved?: number };
+  /** The tokens to take from the client's limits, and the images of the prompt; default: none. */
+  cost?(read: Read, limits: UsageLimits): TakenTokens;
   answer(read: Read, model: ServedModel, reply: Reply, service: Service): Promise<void>;
+}
+
+export interface TakenTokens {
+  /** The estimated tokens of the prompt; 0: the request costs none. */
+  readonly prompt: number;
+  /** Those that the answer may have. */
+  readonly reserved?: number;
+  readonly images?: number;
 }
 
 /** The model of a request; undefined: the request names none, and the only served model is meant. */
@@ -87,7 +96,7 @@ export class Reply {
   client: Client | undefined;
   /** The memory that the body takes from the server's budget. */
   bodyLease: BodyLease | undefined;
-  /** Present if the client has limits. */
+  /** Present if what the request uses is counted. */
   usageLease: UsageLease | undefined;
   /** The path needs no key, but others do, and the client has none or one for some models only: it must not learn model names. */
   isStranger = false;
@@ -146,17 +155,30 @@ export class Reply {
   }
 
   /**
-   * Takes the request from the client's limits, if it has any. `tokens`: the estimated prompt tokens, 0 for a request that costs none;
-   * `reserved`: the tokens that the answer may have. Rejects with `FailureError` 429.
+   * Takes the request from the client's limits, and from its budgets `cost` nanodollars. Its usage is counted if it has a client or a
+   * price. Rejects with `FailureError` 429.
    */
-  async takeLimits(limiter: Limiter, tokens = 0, reserved = 0): Promise<void> {
-    const { client } = this;
-    if (!client?.limits) return;
-    const { name = client.owner } = client;
-    const taken = await limiter.take(name, client.limits, tokens, reserved);
-    this.addHeaders(this.conventions.limitHeaders(taken.levels, Date.now()));
-    if ("bound" in taken) throw rateLimitReached(taken, name, this.record.asked.model);
-    this.usageLease = new UsageLease(taken, tokens);
+  async takeLimits(
+    { stores: { limiter }, log }: Service,
+    { prompt, reserved = 0 }: TakenTokens = { prompt: 0 },
+    cost = 0,
+  ): Promise<void> {
+    const { client, record } = this;
+    if (!client && !record.asked.price) return;
+    const { owner = "", limits = {} } = client ?? {};
+    const { name = owner } = client ?? {};
+    const taken = await limiter.take(name, limits, prompt, reserved, cost);
+    this.addHeaders({ ...this.conventions.limitHeaders(taken.levels, Date.now()), ...moneyHeaders(taken.levels) });
+    if ("bound" in taken) throw rateLimitReached(taken, name, record.asked.model, Date.now());
+    this.usageLease = new UsageLease(taken, record, client?.limits !== undefined);
+    const { warnAt, near } = nearBudgets(limits.budget, taken.levels);
+    if (near.length === 0) return;
+    const warnings = near.map((level) => nearBudgetWarning(name, level));
+    // Once: the requests after this one only have the header.
+    if (near.some(({ limit, used }) => used - cost < limit * warnAt))
+      log.warn({ req: this.requestId, key: name, warnings }, "a budget is nearly spent");
+    const { [warning]: earlier } = this.headers;
+    this.addHeaders(warningHeader(earlier === undefined ? warnings : [earlier, ...warnings]));
   }
 
   /** Status and headers have been sent. */
@@ -166,6 +188,8 @@ export class Reply {
 
   /** Sends a complete answer. */
   send(status: number, contentType: string | null, body: string, headers: HeaderFields = {}): void {
+    const { cost } = this.record;
+    if (cost !== undefined) this.addHeaders({ "x-truewire-cost": dollars(cost) });
     const fields: Record<string, string> = {};
     if (contentType !== null) fields["content-type"] = contentType;
     this.#addHead(fields, status);

@@ -15,6 +15,7 @@ import type {
   TurnStateCounts,
 } from "../../wire/core/generation-observer.ts";
 import type { Inspection } from "../../wire/core/inspection.ts";
+import type { Price } from "./keys/prices.ts";
 import type { ServedModel } from "./model-directory.ts";
 
 /** An API, as metrics and traces name it. */
@@ -38,6 +39,11 @@ export interface AskedFacts {
   /** The name of the client's key; never the key. */
   keyName?: string | undefined;
   stream?: boolean;
+  /** Of the model that answers; absent: it has none. */
+  price?: Price | undefined;
+  /** The prompt's tokens, estimated, and its images. */
+  estimate?: number;
+  images?: number;
   /** The upstream to which the path is passed on. */
   passedTo?: string;
 }
@@ -96,6 +102,10 @@ export class MeasuredAnswer implements GenerationObserver {
   toolCalls = 0;
   /** The names of the first tools that the answer calls. */
   readonly calledTools: string[] = [];
+  /** An engine is asked: what it does is counted. */
+  isAsked = false;
+  /** Calls of hosted tools. */
+  hostedCalls = 0;
   /** Characters of text, reasoning, refusals and arguments. */
   characters = 0;
   /** The model has reasoned. */
@@ -123,6 +133,10 @@ export class MeasuredAnswer implements GenerationObserver {
   /** Prompt tokens that were found in a cache. */
   get cachedTokens(): number | undefined {
     return this.usage?.promptDetails?.["cached_tokens"];
+  }
+
+  begins(): void {
+    this.isAsked = true;
   }
 
   attempt(attempt: ObservedAttempt): AttemptObserver {
@@ -175,6 +189,9 @@ export class MeasuredAnswer implements GenerationObserver {
           break;
         case "tool-call-start":
           if (this.toolCalls++ < maxCalledTools) this.calledTools.push(event.name);
+          break;
+        case "hosted-call-start":
+          this.hostedCalls++;
           break;
         case "finish":
           this.finishes.push(event.reason);

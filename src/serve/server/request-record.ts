@@ -1,6 +1,10 @@
 import type { CacheMiss } from "../../wire/core/cache-miss.ts";
+import type { Usage } from "../../wire/core/events.ts";
 import { loggedError, loggedFailure, upstreamRequestId } from "../../wire/core/failure.ts";
 import type { TurnStateCounts } from "../../wire/core/generation-observer.ts";
+import type { RequestUsage } from "../kv/spending.ts";
+import { costOf } from "./keys/prices.ts";
+import { usageOf } from "./keys/usage-lease.ts";
 import type { ListedRequest } from "./inspect/listed-request.ts";
 import type { WatchedRequest } from "./inspect/watched-request.ts";
 import { MeasuredAnswer } from "./request-facts.ts";
@@ -39,6 +43,32 @@ export class RequestRecord {
     const own = new RequestRecord({ ...asked, receivedAt: performance.now() }, { listed, inspection });
     own.sent.status = 200;
     return own;
+  }
+
+  /** What the answer has used so far, reported or estimated; undefined: no engine was asked, or it failed. */
+  get usage(): Usage | undefined {
+    return this.answer.isAsked ? usageOf(this.answer, this.asked.estimate ?? 0) : undefined;
+  }
+
+  /** In nanodollars; undefined if the model has no price. */
+  get cost(): number | undefined {
+    const { price, images = 0 } = this.asked;
+    const { usage } = this;
+    return price && usage && costOf(price, usage, { images, hostedCalls: this.answer.hostedCalls });
+  }
+
+  /** What the request adds to the table of what was used. */
+  get used(): RequestUsage | undefined {
+    const { usage } = this;
+    return (
+      usage && {
+        model: this.answer.fallback ?? this.asked.served?.info.id ?? "",
+        promptTokens: usage.promptTokens,
+        cachedTokens: usage.promptDetails?.["cached_tokens"] ?? 0,
+        completionTokens: usage.completionTokens,
+        cost: this.cost ?? 0,
+      }
+    );
   }
 
   /** How the request ended. */
@@ -91,6 +121,8 @@ export class RequestRecord {
       if (cachedTokens !== undefined) fields["cachedTokens"] = cachedTokens;
       fields["completionTokens"] = usage.completionTokens;
     }
+    const { cost } = this;
+    if (cost !== undefined) fields["cost"] = cost / 1e9;
     if (answer.cacheMiss) fields["cache"] = loggedMiss(answer.cacheMiss);
     if (answer.finishes.length > 0) fields["finish"] = [...new Set(answer.finishes)].join(",");
     if (answer.looped) fields["loop"] = "the answer repeated itself";

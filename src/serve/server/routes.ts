@@ -7,6 +7,7 @@ import { messageBatchRoutes, openaiBatchRoutes } from "./batches/batch-endpoints
 import { ollamaErrorFormat } from "../../wire/apis/ollama/port.ts";
 import { ports } from "../../wire/apis/ports.ts";
 import type { PortSocket, ServedPort } from "../../wire/apis/port-state.ts";
+import { keyRoutes } from "./admin/key-routes.ts";
 import { adminRoutes } from "./admin/admin-routes.ts";
 import { answerPortRoute } from "./answer-port-route.ts";
 import { embedEndpoint, rerankEndpoint } from "./embed-and-rerank.ts";
@@ -76,6 +77,7 @@ const routes: ReadonlyMap<string, ServerRoute> = new Map<string, ServerRoute>([
   ["/models", { conventions: conventionsOfList, methods: { GET: listModels } }],
   ["/models/{rest}", { conventions: conventionsOfList, methods: { GET: showModel } }],
   ...adminRoutes,
+  ...keyRoutes,
   ...inspectRoutes,
   ["/tokenize", { ...openai, methods: { POST: tokenizeEndpoint } }],
   ["/detokenize", { ...openai, methods: { POST: detokenizeEndpoint } }],

@@ -5,9 +5,11 @@ import type { Limiter } from "../kv/limits.ts";
 import type { StoreLimits } from "../kv/store.ts";
 import type { AdminAccess } from "./admin/admin-access.ts";
 import type { Checker, ModelControl } from "./admin/model-control.ts";
+import type { KeyControl } from "./admin/key-control.ts";
 import type { ClientStores } from "./client-stores.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import type { Inspector } from "./inspect/inspector.ts";
+import type { PriceList } from "./keys/prices.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
 import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
@@ -22,6 +24,9 @@ import type { Tracing } from "./tracing/tracing.ts";
 export interface ServiceSettings {
   readonly profile: Profile;
   readonly keys: KeyRing;
+  readonly prices: PriceList;
+  /** What an answer with hosted tools may cost, in US dollars; absent: no limit. */
+  readonly hostedMaxCost?: number | undefined;
   /** Access to the admin API. */
   readonly admin: AdminAccess;
   /** The keys for `/metrics`; absent: those of the API. */
@@ -73,6 +78,8 @@ export interface Service {
 /** What the admin API controls. */
 export interface ServiceAdmin {
   readonly control?: ModelControl;
+  /** Absent: all keys are in the configuration. */
+  readonly keys?: KeyControl | undefined;
   /** Absent in `createHandler`, which has no page. */
   readonly checker?: Checker;
 }

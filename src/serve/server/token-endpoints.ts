@@ -197,7 +197,7 @@ const endReasoning = "reasoning_end";
  * the request must have `reasoning_control`; here, every answer can be controlled.
  */
 export async function controlAnswer(reply: Reply, service: Service): Promise<void> {
-  await reply.takeLimits(service.stores.limiter);
+  await reply.takeLimits(service);
   const { id, action } = objectBody(await readJsonBody(reply, service));
   if (typeof id !== "string" || id === "")
     throw invalidRequest("Missing 'id': the id of the running answer, or of its request (x-request-id).", "id");

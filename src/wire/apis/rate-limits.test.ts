@@ -75,6 +75,8 @@ describe("a request beyond a limit", () => {
     const { failure } = rateLimitReached(
       { bound: "tokens", limit: 100, used: 90, asked: 20, waitMs: 6000, ...beyond },
       "alice",
+      undefined,
+      Date.UTC(2026, 10, 30, 12),
     );
     const bodies = [
       openaiErrorFormat.writeFailure(failure, exact, "req_1"),
@@ -99,7 +101,7 @@ describe("a request beyond a limit", () => {
   test("in Anthropic's words, in profile exact", () => {
     const words = (beyond: Partial<BeyondLimit>): string => {
       const limit: BeyondLimit = { bound: "tokens", limit: 40_000, used: 40_000, asked: 20, waitMs: 6000, ...beyond };
-      const { failure } = rateLimitReached(limit, "alice", "opus");
+      const { failure } = rateLimitReached(limit, "alice", "opus", Date.UTC(2026, 10, 30, 12));
       const { body } = anthropicFormat.writeFailure(failure, exact, "req_1");
       return (JSON.parse(body) as { error: { message: string } }).error.message;
     };
@@ -107,7 +109,26 @@ describe("a request beyond a limit", () => {
       /^This request would exceed your organization's rate limit of 40,000 input tokens per minute \(org: alice, model: opus\)\. For details, /,
     );
     expect(words({ bound: "requests", limit: 50 })).toMatch(/ rate limit of 50 requests per minute \(/);
+    expect(words({ bound: "budget-month", waitMs: 12 * 3_600_000 })).toBe(
+      "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.",
+    );
     expect(words({ bound: "concurrency" })).toMatch(/^Number of concurrent connections has exceeded your rate limit\./);
+  });
+
+  test("of a budget in money, with the day on which it is there again", () => {
+    const beyond = { limit: 5e9, used: 4_999_500_000, asked: 1_250_000, waitMs: 12 * 3_600_000 };
+    const { failure, openai, anthropic } = told({ ...beyond, bound: "budget-month" });
+    const message =
+      "You exceeded your current quota: the budget of the key 'alice' for a month. Limit $5.00, Used $4.9995, Requested $0.00125 (with max_tokens). It is there again on 2026-12-01 at 00:00 UTC.";
+    expect(openai).toEqual({
+      status: 429,
+      error: { message, type: "insufficient_quota", param: null, code: "insufficient_quota" },
+    });
+    expect(anthropic).toMatchObject({ status: 429, error: { type: "rate_limit_error", message } });
+    expect([failure.retryAfterSeconds, failure.headers]).toEqual([43_200, { "x-should-retry": "false" }]);
+    const { failure: forever } = told({ ...beyond, bound: "budget-total", waitMs: Infinity });
+    expect(forever.message).toContain("Ask the operator of this server for a larger one.");
+    expect(forever.retryAfterSeconds).toBeUndefined();
   });
 
   test("of a day's budget", () => {

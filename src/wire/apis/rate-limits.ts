@@ -1,4 +1,4 @@
-import type { GenerationFailure } from "../core/events.ts";
+import type { BudgetBound, GenerationFailure } from "../core/events.ts";
 import { FailureError } from "../core/failure.ts";
 
 /** The rest of a key's rate limit. */
@@ -15,9 +15,9 @@ export interface RateLevels {
   readonly tokens?: RateLevel;
 }
 
-/** A request that exceeds a limit of its key. */
+/** A request that exceeds a limit of its key. Amounts of a budget are in nanodollars. */
 export interface BeyondLimit {
-  readonly bound: "requests" | "tokens" | "day" | "concurrency";
+  readonly bound: "requests" | "tokens" | "day" | "concurrency" | BudgetBound;
   readonly limit: number;
   readonly used: number;
   readonly asked: number;
@@ -41,10 +41,17 @@ export function openaiLimitHeaders(levels: RateLevels): Record<string, string> {
 /**
  * 429 in the words of OpenAI: `rate_limit_exceeded`, with the rate as its type; `insufficient_quota` for a budget that is spent. Source:
  * OpenAI's error codes (https://platform.openai.com/docs/guides/error-codes) and bodies quoted in issue threads. `name`: the key's. `model`: as
- * the request names it.
+ * the request names it. `nowMs`: Unix time.
  */
-export function rateLimitReached(beyond: BeyondLimit, name: string, model?: string): FailureError {
+export function rateLimitReached(
+  beyond: BeyondLimit,
+  name: string,
+  model: string | undefined,
+  nowMs: number,
+): FailureError {
   const { bound, limit, used, asked, waitMs } = beyond;
+  if (bound === "budget-day" || bound === "budget-month" || bound === "budget-total")
+    return budgetSpent({ ...beyond, bound }, name, nowMs, model);
   const counts = `Limit ${limit}, ${bound === "concurrency" ? "Open" : "Used"} ${used}, Requested ${asked}.`;
   const waits = Number.isFinite(waitMs);
   // Prevents retries that cannot succeed. Source: the SDKs of OpenAI and Anthropic, `x-should-retry`.
@@ -77,6 +84,45 @@ export function rateLimitReached(beyond: BeyondLimit, name: string, model?: stri
     headers,
     ...(waits && { retryAfterSeconds: waitMs / 1000 }),
   });
+}
+
+const budgets = {
+  "budget-day": "for a day",
+  "budget-month": "for a month",
+  "budget-total": "in all",
+} as const;
+
+function budgetSpent(
+  { bound, limit, used, asked, waitMs }: BeyondLimit & { readonly bound: BudgetBound },
+  key: string,
+  nowMs: number,
+  model: string | undefined,
+): FailureError {
+  const untilMs = Number.isFinite(waitMs) ? nowMs + waitMs : undefined;
+  const counts = `Limit ${dollarText(limit)}, Used ${dollarText(used)}, Requested ${dollarText(asked)}`;
+  const remedy =
+    untilMs !== undefined
+      ? `It is there again on ${new Date(untilMs).toISOString().slice(0, 10)} at 00:00 UTC.`
+      : asked > limit
+        ? "The request must be smaller to run: its prompt and its max_tokens together."
+        : "Ask the operator of this server for a larger one.";
+  return new FailureError({
+    message: `You exceeded your current quota: the budget of the key '${key}' ${budgets[bound]}. ${counts} (with max_tokens). ${remedy}`,
+    code: "insufficient_quota",
+    sourceType: "insufficient_quota",
+    kind: "rate-limited",
+    status: 429,
+    param: null,
+    limit: { bound, most: limit, key, model, ...(untilMs !== undefined && { untilMs }) },
+    headers: { "x-should-retry": "false" },
+    ...(untilMs !== undefined && { retryAfterSeconds: waitMs / 1000 }),
+  });
+}
+
+/** `$4.25`, `$0.000315`: of nanodollars, rounded to millionths of a dollar. */
+export function dollarText(nanodollars: number): string {
+  const text = (nanodollars / 1e9).toFixed(6);
+  return `$${text.replace(/0{1,4}$/, "")}`;
 }
 
 const rates = {

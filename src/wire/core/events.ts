@@ -410,6 +410,9 @@ export type FailureKind =
   | "timeout"
   | "internal";
 
+/** A budget in money: of a day, of a month, or in all. */
+export type BudgetBound = "budget-day" | "budget-month" | "budget-total";
+
 /** A failure, independent of any API. */
 export interface GenerationFailure {
   readonly kind: FailureKind;
@@ -436,8 +439,10 @@ export interface GenerationFailure {
   readonly jsonMistake?: JsonMistake;
   /** A limit of the client's key that the request exceeds. `key`: its name. `model`: as the request names it. */
   readonly limit?: {
-    readonly bound: "requests" | "tokens" | "day" | "concurrency";
+    readonly bound: "requests" | "tokens" | "day" | "concurrency" | BudgetBound;
     readonly most: number;
+    /** When a spent budget is there again, in Unix time in milliseconds. Absent: never, or no budget is spent. */
+    readonly untilMs?: number;
     readonly key: string;
     readonly model: string | undefined;
   };

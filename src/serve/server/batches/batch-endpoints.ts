@@ -69,7 +69,7 @@ function endpoint(form: BatchForm, answer: (call: BatchCall) => Promise<void>): 
 
 async function create(call: BatchCall): Promise<void> {
   const { reply, store, batches, service } = call;
-  await reply.takeLimits(service.stores.limiter);
+  await reply.takeLimits(service);
   const body = bodyOf(createBatch, await readJsonBody(reply, service), reply);
   const { input_file_id: inputId, endpoint, metadata, output_expires_after: expiry } = body;
   if (metadata) checkMetadata(metadata);
@@ -92,7 +92,7 @@ async function create(call: BatchCall): Promise<void> {
 
 async function createMessages(call: BatchCall): Promise<void> {
   const { reply, batches, service } = call;
-  await reply.takeLimits(service.stores.limiter);
+  await reply.takeLimits(service);
   const lines = await inTurns(readRequests(await readJsonBody(reply, service)));
   const id = messageBatchId(random);
   await batches.setText(inputKey(id), withLineEnds(lines));

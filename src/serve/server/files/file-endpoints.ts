@@ -43,7 +43,7 @@ interface FilesCall {
 
 /** `POST /files` */
 export const uploadFile: EndpointHandler = withFiles(async ({ form, store, files }, reply, service) => {
-  await reply.takeLimits(service.stores.limiter);
+  await reply.takeLimits(service);
   const members = await readUpload(reply, service);
   const { file } = members as { readonly file?: FormFile | string };
   if (typeof file !== "object") throw missingFile();

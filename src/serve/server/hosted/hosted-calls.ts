@@ -28,6 +28,8 @@ export interface HostedLimits {
   readonly maxCalls: number;
   /** No further call runs after this time, in milliseconds. */
   readonly maxMs: number;
+  /** Whether the answer has cost so much that no further call runs, and the model is not asked again. */
+  readonly isSpent?: () => boolean;
 }
 
 /** As many rounds as Anthropic runs before it pauses an answer. */

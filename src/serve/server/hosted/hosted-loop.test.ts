@@ -272,6 +272,23 @@ describe("limits", () => {
     expect(outcomes(events)).toEqual(["search", "search", "search", "max-uses-exceeded", "max-uses-exceeded"]);
   });
 
+  test("after its cost is reached no call runs, and the model is not asked again: it is paused, or ends", async () => {
+    let asked = 0;
+    const isSpent = (): boolean => asked >= 3;
+    const counting = executor(async () => {
+      asked++;
+      return found;
+    });
+    const paused = await run(many, request(), counting, true, { isSpent });
+    expect(outcomes(paused.events)).toEqual(["search", "search", "search"]);
+    expect(paused.generation.choices[0]?.finish).toEqual({ reason: "stop", paused: true });
+    const { events, requests, generation } = await run(many, request(), counting, false, { isSpent });
+    // The calls of the round that reached it fail, and are told as failed.
+    expect(outcomes(events)).toEqual(["max-uses-exceeded"]);
+    expect(requests).toHaveLength(1);
+    expect(generation.choices[0]?.finish).toEqual({ reason: "length" });
+  });
+
   test("after the time of an answer no call runs: it is paused, or ends", async () => {
     const late = { maxMs: -1 };
     const paused = await run(many, request(), executor(), true, late);

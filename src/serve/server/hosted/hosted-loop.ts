@@ -108,7 +108,7 @@ class HostedAnswer {
         return;
       }
       this.#messages.push(reading.message());
-      const refuses = round >= maxRounds || this.#calls.isOver;
+      const refuses = round >= maxRounds || this.#calls.isOver || this.#isSpent;
       yield* this.#runCalls(calls, refuses);
       const last = this.#lastFinish(reading, finish, round, refuses);
       if (last) {
@@ -124,8 +124,9 @@ class HostedAnswer {
     if (reading.waits) return { ...finish, reason: "stop" };
     if (this.#tokensLeft === 0) return { type: "finish", choice: 0, reason: "length", limit: "max-tokens" };
     const { pauses, limits } = this.#plan;
-    if (pauses && (round + 1 >= limits.maxRounds || this.#calls.isOver))
+    if (pauses && (round + 1 >= limits.maxRounds || this.#calls.isOver || this.#isSpent))
       return { type: "finish", choice: 0, reason: "stop", paused: true };
+    if (this.#isSpent) return { type: "finish", choice: 0, reason: "length" };
     // The model was told that no further call runs, and calls again.
     return refused && round > limits.maxRounds ? { type: "finish", choice: 0, reason: "length" } : undefined;
   }
@@ -171,6 +172,10 @@ class HostedAnswer {
       this.#ids.add(part.id);
       return [{ id: part.id, offered, arguments: part.arguments, isApproved: offered.needsApproval }];
     });
+  }
+
+  get #isSpent(): boolean {
+    return this.#plan.limits.isSpent?.() === true;
   }
 
   get #tokensLeft(): number | undefined {

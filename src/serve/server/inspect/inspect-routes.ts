@@ -234,11 +234,12 @@ function inspectedIn({ watchers: { inspector } }: Service): Inspector {
 }
 
 /** Refuses pages of other origins: a browser sends the site of a request (Fetch Metadata). */
-function refuseOtherPages({ exchange }: Reply): void {
+/** Throws `FailureError` 403 for a page of another origin. */
+export function refuseOtherPages({ exchange }: Reply): void {
   const site = exchange.header("sec-fetch-site");
   if (site === undefined || site === "same-origin" || site === "none") return;
   throw new FailureError({
-    message: "Only this server's own page may look at its requests.",
+    message: "Only this server's own page may use this path.",
     status: 403,
     kind: "permission",
     param: null,
@@ -258,7 +259,8 @@ const eventStream: HeaderFields = {
   "cache-control": "no-cache",
 };
 
-function sendPrivately(reply: Reply, contentType: string, body: string, more: HeaderFields = {}): void {
+/** Sends what no other page may read, and no cache may keep. */
+export function sendPrivately(reply: Reply, contentType: string, body: string, more: HeaderFields = {}): void {
   reply.send(200, contentType, body, { ...ofThisOrigin, "cache-control": "no-store", ...more });
 }
 

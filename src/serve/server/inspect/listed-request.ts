@@ -17,6 +17,8 @@ export interface RequestFacts {
   readonly asked: Readonly<AskedFacts>;
   readonly sent: Readonly<SentFacts>;
   readonly answer: Readonly<MeasuredAnswer>;
+  /** In nanodollars. */
+  readonly cost?: number | undefined;
 }
 
 /** The facts of an answer that are kept as they are. */
@@ -55,6 +57,7 @@ interface KeptFacts
   readonly engineModel: string | undefined;
   readonly promptTokens: number | undefined;
   readonly completionTokens: number | undefined;
+  readonly cost: number | undefined;
   /** "" if no choice has finished. */
   readonly finish: string;
   /** Masked, and limited in length. */
@@ -201,6 +204,7 @@ export class ListedRequest {
       timings: answer.timings,
       promptTokens: usage?.promptTokens,
       completionTokens: usage?.completionTokens,
+      cost: facts.cost,
       cachedTokens: answer.cachedTokens,
       cacheMiss: answer.cacheMiss,
       finish: finishOf(answer),
@@ -239,6 +243,7 @@ export class ListedRequest {
       phases: timings && phasesOf(timings),
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,
+      ...(kept.cost !== undefined && { cost: kept.cost / 1e9 }),
       ...(completionTokens !== undefined &&
         completionTokens > 1 &&
         generationMs >= minGenerationMs && {

@@ -18,6 +18,14 @@ export interface HashedKey {
   readonly expiresAt?: number;
 }
 
+/** Keys that come and go while the server runs. */
+export interface LaterKeys {
+  find(hash: string): HashedKey | undefined;
+  list(): Iterable<HashedKey>;
+  /** Looks for what other instances have changed. Never rejects. */
+  refresh(): Promise<void>;
+}
+
 /**
  * The keys of clients, by their SHA-256 hashes; the keys themselves are not kept. Finding a key by its hash is not a timing side channel:
  * the time depends on the hash at most, which an attacker cannot choose.
@@ -26,12 +34,14 @@ export class KeyRing {
   readonly #keys: Promise<ReadonlyMap<string, HashedKey>>;
   /** If false, requests need no key. */
   readonly required: boolean;
+  readonly #later: LaterKeys | undefined;
 
   /**
    * `plain`: keys in plain text, which have no limits. A key in both lists keeps the limits of its entry in `hashed`. `required`: clients
-   * need a key even if both lists are empty.
+   * need a key even if both lists are empty. `later`: further keys; one that is in a list, too, is as the list has it.
    */
-  constructor(plain: readonly string[], hashed: readonly HashedKey[], required: boolean) {
+  constructor(plain: readonly string[], hashed: readonly HashedKey[], required: boolean, later?: LaterKeys) {
+    this.#later = later;
     this.required = required || plain.length + hashed.length > 0;
     this.#keys = ringOf(plain, hashed);
   }
@@ -56,7 +66,8 @@ export class KeyRing {
   async ofStoreOwner(owner: string): Promise<Client | undefined> {
     const keys = await this.#keys;
     const ofHash = keys.get(owner);
-    const found = [...(ofHash ? [ofHash] : keys.values())].find(
+    const all = [...keys.values(), ...(this.#later?.list() ?? [])];
+    const found = (ofHash ? [ofHash] : all).find(
       (key) =>
         !hasExpired(key) &&
         owner === (key.client.name === undefined ? key.hash : `@${encodeURIComponent(key.client.name)}`),
@@ -64,9 +75,19 @@ export class KeyRing {
     return found?.client;
   }
 
+  /** All keys but those in plain text. */
+  async list(): Promise<readonly HashedKey[]> {
+    const keys = await this.#keys;
+    const later = [...(this.#later?.list() ?? [])].filter(({ hash }) => !keys.has(hash));
+    return [...[...keys.values()].filter(({ client }) => client.name !== undefined), ...later];
+  }
+
   async #find(key: string): Promise<HashedKey | undefined> {
     const [hash, keys] = await Promise.all([hashOf(key), this.#keys]);
-    return keys.get(hash);
+    const found = keys.get(hash) ?? this.#later?.find(hash);
+    if (found || !this.#later) return found;
+    await this.#later.refresh();
+    return this.#later.find(hash);
   }
 }
 

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { GenerationEvent } from "../../../wire/core/events.ts";
 import { Departure } from "../exchange.ts";
+import { RequestRecord } from "../request-record.ts";
 import { runGeneration } from "../run-generation.ts";
 import { tokensToReserve, UsageLease } from "./usage-lease.ts";
 
@@ -15,11 +16,19 @@ const usage = (promptTokens: number, completionTokens: number, totalTokens?: num
   usage: { promptTokens, completionTokens, ...(totalTokens !== undefined && { totalTokens }) },
 });
 
+/** The lease of a request whose engine was asked, and what sees its answer. */
+function leased(ended: number[]): { lease: UsageLease; observers: ((events: Batch) => Batch | void)[] } {
+  const record = new RequestRecord();
+  record.asked.estimate = 10;
+  record.answer.begins();
+  const lease = new UsageLease({ levels: {}, end: (tokens) => void ended.push(tokens) }, record, true);
+  return { lease, observers: [(events) => record.answer.see(events), (events) => lease.observe(events)] };
+}
+
 /** What a request costs whose engine emits these batches, of which `taken` are pulled before the client leaves. An Error is thrown. */
 async function cost(batches: readonly (Batch | Error)[], taken: number): Promise<number[]> {
   const ended: number[] = [];
-  const lease = new UsageLease({ levels: {}, end: (tokens) => void ended.push(tokens) }, 10);
-  lease.generates = true;
+  const { lease, observers } = leased(ended);
   async function* start(): AsyncGenerator<Batch> {
     for (const batch of batches) {
       if (batch instanceof Error) throw batch;
@@ -29,7 +38,6 @@ async function cost(batches: readonly (Batch | Error)[], taken: number): Promise
   const departure = new Departure();
   let left = taken;
   if (left === 0) departure.happen();
-  const observers = [(events: Batch) => lease.observe(events)];
   await runGeneration({ start, observers }, departure, () => {
     if (--left === 0) departure.happen();
     return undefined;
@@ -42,6 +50,11 @@ describe("a lease costs", () => {
   test.each<[string, readonly (Batch | Error)[], number]>([
     ["what the source reported last", [[usage(7, 0)], [text(400)], [usage(7, 90), done]], 97],
     ["the total, if the source reports one of its own", [[text(4), usage(7, 90, 100), done]], 100],
+    [
+      "by the text, if it is longer than what the source has reported of an answer that broke off",
+      [[usage(7, 1)], [text(400)], new Error("x")],
+      107,
+    ],
     ["by the text, if the source reported the prompt alone", [[usage(7, 0)], [text(400), done]], 107],
     ["by the estimate and the text, if it reported nothing", [[text(400), done]], 110],
     ["nothing, if it failed before any text", [[broken]], 0],
@@ -69,14 +82,12 @@ test("a lease ends before its end is written, and in every case", async () => {
     }),
   );
   const ended: number[] = [];
-  const lease = new UsageLease({ levels: {}, end: (tokens) => void ended.push(tokens) }, 10);
-  lease.generates = true;
-  lease.observe([text(4), done]);
+  for (const observe of leased(ended).observers) observe([text(4), done]);
   expect(ended).toEqual([11]);
 });
 
 test("the rates that a source grants the server are not the client's", () => {
-  const lease = new UsageLease({ levels: {}, end: () => {} }, 10);
+  const lease = new UsageLease({ levels: {}, end: () => {} }, new RequestRecord(), true);
   const start: GenerationEvent = {
     type: "start",
     choice: 0,

@@ -2,68 +2,59 @@ import { tokensInCharacters } from "../../../wire/core/estimate-tokens.ts";
 import type { GenerationEvent, Usage } from "../../../wire/core/events.ts";
 import type { GenerationRequest } from "../../../wire/core/request.ts";
 import type { LimitLease, UsageLimits } from "../../kv/limits.ts";
+import type { RequestUsage } from "../../kv/spending.ts";
+import type { MeasuredAnswer } from "../request-facts.ts";
+
+/** What a lease needs to know of its request: its `RequestRecord`. */
+interface UsedTokens {
+  readonly usage: Usage | undefined;
+  readonly used: RequestUsage | undefined;
+}
 
 /** A request that was taken from its client's limits, until it has ended and its cost is known. */
 export class UsageLease {
   readonly #lease: LimitLease;
-  /** The prompt tokens that were taken. */
-  readonly estimate: number;
-  #characters = 0;
-  #usage: Usage | undefined;
-  #hasFailed = false;
-  /** An engine generates for the request, so the cost is that of the generation; otherwise it is `cost`. */
-  generates = false;
-  /** In tokens. */
-  cost = 0;
+  readonly #hidesRates: boolean;
+  /** A response in the background has a record of its own. */
+  record: UsedTokens;
 
-  /** `estimate`: the prompt tokens that were taken. */
-  constructor(lease: LimitLease, estimate: number) {
+  /** `hidesRates`: the client has limits of its own, in place of those that the source reports. */
+  constructor(lease: LimitLease, record: UsedTokens, hidesRates: boolean) {
     this.#lease = lease;
-    this.estimate = estimate;
+    this.record = record;
+    this.#hidesRates = hidesRates;
   }
 
   /**
-   * Counts a batch of the generation, and removes the rate limits that the source reports: the client has its own. The lease ends before
-   * the client receives the end, so that its next request does not find this one open.
+   * Sees a batch after the record has seen it. The lease ends before the client receives the end, so that its next request does not find
+   * this one open.
    */
   observe(events: readonly GenerationEvent[]): readonly GenerationEvent[] {
-    let hasRates = false;
-    for (const event of events) {
-      switch (event.type) {
-        case "text-delta":
-        case "reasoning-delta":
-        case "refusal-delta":
-          this.#characters += event.text.length;
-          break;
-        case "tool-call-delta":
-          this.#characters += event.arguments.length;
-          break;
-        case "usage":
-          this.#usage = event.usage;
-          break;
-        case "start":
-          hasRates ||= event.source?.headers !== undefined;
-          break;
-        case "end":
-          this.#hasFailed = "failure" in event.end;
-          this.end();
-      }
-    }
-    return hasRates ? events.map(withoutRates) : events;
+    if (events.at(-1)?.type === "end") this.end();
+    return this.#hidesRates && events.some((event) => event.type === "start" && event.source?.headers)
+      ? events.map(withoutRates)
+      : events;
   }
 
   /** Ends the request and replaces what was taken by its cost. Further calls do nothing. */
   end(): void {
-    this.#lease.end(this.generates ? this.#generatedCost() : this.cost);
+    const { usage, used } = this.record;
+    this.#lease.end(usage ? (usage.totalTokens ?? usage.promptTokens + usage.completionTokens) : 0, used);
   }
+}
 
-  /** As reported by the source, or else estimated from the text. A generation that failed without text costs nothing. */
-  #generatedCost(): number {
-    const generated = tokensInCharacters(this.#characters);
-    if (!this.#usage) return this.#hasFailed && generated === 0 ? 0 : this.estimate + generated;
-    const { promptTokens, completionTokens, totalTokens } = this.#usage;
-    return completionTokens > 0 ? (totalTokens ?? promptTokens + completionTokens) : promptTokens + generated;
-  }
+/**
+ * What an answer used: as reported by the source, or else estimated from its text and from `estimate`, the tokens of the prompt. Of an
+ * answer that was broken off, the source may have reported its beginning. Undefined: a generation that failed without text.
+ */
+export function usageOf({ usage, end, characters }: Readonly<MeasuredAnswer>, estimate: number): Usage | undefined {
+  const generated = tokensInCharacters(characters);
+  const hasFailed = end !== undefined && "failure" in end;
+  if (!usage) return hasFailed && generated === 0 ? undefined : { promptTokens: estimate, completionTokens: generated };
+  const { completionTokens, totalTokens: _, ...rest } = usage;
+  const isWhole = end !== undefined && !hasFailed;
+  if (completionTokens > 0 && (isWhole || completionTokens >= generated)) return usage;
+  return { ...rest, completionTokens: generated };
 }
 
 function withoutRates(event: GenerationEvent): GenerationEvent {
@@ -79,15 +70,15 @@ const maxShareOfLimit = 1 / 10;
 
 /**
  * Returns the tokens that a request reserves for its answer while it runs: the maximum that the client sets (`max_tokens`), for each
- * choice. If the client sets none: `answerTokens`, by default 1,000, but not more than a tenth of the smallest limit of tokens. 0 if no
- * tokens are limited.
+ * choice. If the client sets none: `answerTokens`, by default 1,000, but not more than a tenth of the smallest limit of tokens. 0 if
+ * neither tokens nor money are limited.
  */
 export function tokensToReserve(
   { prompt, n = 1, limits: { maxTokens } }: Pick<GenerationRequest, "prompt" | "n" | "limits">,
-  { tokensPerMinute = Infinity, tokensPerDay = Infinity, answerTokens }: UsageLimits,
+  { tokensPerMinute = Infinity, tokensPerDay = Infinity, answerTokens, budget }: UsageLimits,
 ): number {
   const limit = Math.min(tokensPerMinute, tokensPerDay);
-  if (limit === Infinity) return 0;
+  if (limit === Infinity && !budget) return 0;
   const choices = prompt.kind === "text" ? prompt.prompts.length * Math.max(n, prompt.bestOf ?? 1) : n;
   const standard = Math.min(defaultAnswerTokens, Math.ceil(limit * maxShareOfLimit));
   return choices * (maxTokens ?? answerTokens ?? standard);

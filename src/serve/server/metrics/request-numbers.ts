@@ -14,6 +14,8 @@ interface Series {
   readonly output: HistogramSeries;
   readonly queue: HistogramSeries;
   cachedTokens: number;
+  /** In nanodollars; undefined: the model has no price. */
+  cost: number | undefined;
 }
 
 type Labels = Readonly<
@@ -53,6 +55,7 @@ export class RequestNumbers {
     durationBuckets,
   );
   readonly #cached;
+  readonly #cost;
   readonly #repaired;
   /** By API, model and key. */
   readonly #series = new Map<ObservedApi, Map<string, Map<string, Series>>>();
@@ -74,6 +77,12 @@ export class RequestNumbers {
     this.#cached = new Counter({
       name: "truewire_cached_input_tokens_total",
       help: "Prompt tokens that were read from a cache.",
+      labelNames: ["gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "api", "key"],
+      registers: [registry],
+    });
+    this.#cost = new Counter({
+      name: "truewire_cost_total",
+      help: "What requests cost by the configured prices, in US dollars.",
       labelNames: ["gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "api", "key"],
       registers: [registry],
     });
@@ -129,6 +138,8 @@ export class RequestNumbers {
       series.output.observe(usage.completionTokens);
       series.cachedTokens += answer.cachedTokens ?? 0;
     }
+    const { cost } = record;
+    if (cost !== undefined) series.cost = (series.cost ?? 0) + cost;
     if (answer.cacheMiss)
       addAll(
         new Map([[answer.cacheMiss.cause, 1]]),
@@ -156,9 +167,13 @@ export class RequestNumbers {
   /** The histograms; the counters, which are prom-client's, are brought up to date. */
   text(): string {
     this.#cached.reset();
+    this.#cost.reset();
     for (const models of this.#series.values())
       for (const keys of models.values())
-        for (const { labels, cachedTokens } of keys.values()) this.#cached.inc(labels, cachedTokens);
+        for (const { labels, cachedTokens, cost } of keys.values()) {
+          this.#cached.inc(labels, cachedTokens);
+          if (cost !== undefined) this.#cost.inc(labels, cost / 1e9);
+        }
     this.#missed.reset();
     for (const [model, causes] of this.#misses)
       for (const [cause, count] of causes) this.#missed.inc({ gen_ai_request_model: model, cause }, count);
@@ -199,6 +214,7 @@ export class RequestNumbers {
       output: this.#tokens.series({ ...labels, gen_ai_token_type: "output" }),
       queue: this.#queue.series(labels),
       cachedTokens: 0,
+      cost: undefined,
     };
   }
 

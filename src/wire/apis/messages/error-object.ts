@@ -60,9 +60,14 @@ export function asMessagesFailure(
   return { ...failure, ...imageError(image, dotted(param ?? "messages")), param: null };
 }
 
-/** Anthropic's words for its rate limits, of 2026; it has none for a day. `own`: those of this server. */
-function limitWords({ bound, most, key, model }: NonNullable<GenerationFailure["limit"]>, own: string): string {
-  if (bound === "day") return own;
+/** Anthropic's words for its rate limits and spend limits, of 2026; it has none for a day's tokens. `own`: those of this server. */
+function limitWords(
+  { bound, most, key, model, untilMs }: NonNullable<GenerationFailure["limit"]>,
+  own: string,
+): string {
+  if (untilMs !== undefined)
+    return `You have reached your specified API usage limits. You will regain access on ${new Date(untilMs).toISOString().slice(0, 10)} at 00:00 UTC.`;
+  if (bound === "day" || bound.startsWith("budget-")) return own;
   if (bound === "concurrency")
     return "Number of concurrent connections has exceeded your rate limit. Please try again later or contact sales at https://claude.com/contact-sales to discuss your options for a rate limit increase.";
   const rate = `${most.toLocaleString("en-US")} ${bound === "tokens" ? "input tokens" : "requests"} per minute`;
