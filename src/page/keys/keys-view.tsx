@@ -144,7 +144,7 @@ function KeyTable({ keys, onRevoke }: TableProperties): VNode {
       <table>
         <thead>
           <tr>
-            {["Key", "Used", "Models", "Expires", ""].map((title) => (
+            {["Key", "Used", "Models", "Expires", "Kept"].map((title) => (
               <th key={title} scope="col">
                 {title}
               </th>
