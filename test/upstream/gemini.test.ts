@@ -1,3 +1,6 @@
+import { createServer as createHttpServer } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
@@ -164,7 +167,49 @@ test("an address at Google's host is one of its own API", async () => {
   const { apiOfUrls, geminiRoot } = await import("../../src/engines/upstream/find-api.ts");
   expect(apiOfUrls(["https://generativelanguage.googleapis.com"])).toBe("gemini");
   expect(apiOfUrls(["https://generativelanguage.googleapis.com/v1beta/openai"])).toBeUndefined();
+  const vertex = "https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/us-central1";
+  expect(apiOfUrls([`${vertex}/publishers/google`])).toBe("gemini");
+  expect(apiOfUrls([`${vertex}/publishers/anthropic`, `${vertex}/endpoints/openapi`])).toBeUndefined();
+  expect(apiOfUrls(["https://aiplatform.googleapis.com.example/v1/publishers/google"])).toBeUndefined();
   expect(geminiRoot("https://generativelanguage.googleapis.com")).toBe(
     "https://generativelanguage.googleapis.com/v1beta",
   );
+});
+
+test.each([
+  ["ya29.token", { authorization: "Bearer ya29.token" }],
+  ["AIzaKey", { "x-goog-api-key": "AIzaKey" }],
+])("Vertex AI's address, with the key %s", async (key, sent) => {
+  const asked: { url: string | undefined; headers: IncomingHttpHeaders }[] = [];
+  const answer = {
+    candidates: [{ content: { role: "model", parts: [{ text: "Hi" }] }, finishReason: "STOP" }],
+    usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
+  };
+  const vertex = createHttpServer(({ url, headers }, response) => {
+    asked.push({ url, headers });
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => vertex.listen(0, "127.0.0.1", resolve));
+  try {
+    const path = "/v1/projects/p/locations/l/publishers/google";
+    const url = `http://127.0.0.1:${(vertex.address() as AddressInfo).port}${path}`;
+    const upstream = { kind: "upstream", name: "vertex", url, api: "gemini", models: ["gemini-3-flash"], key } as const;
+    server = await createServer({ port: 0, logLevel: "silent", models: [upstream] });
+    const { status, body } = await post(`${server.url}/v1/chat/completions`, {
+      model: "gemini-3-flash",
+      messages: [{ role: "user", content: "Hello" }],
+    });
+    expect({ status, body }).toMatchObject({ status: 200, body: { choices: [{ message: { content: "Hi" } }] } });
+    expect(asked.map(({ url: one }) => one)).toEqual([`${path}/models/gemini-3-flash:generateContent`]);
+    const { authorization, "x-goog-api-key": own } = asked[0]?.headers ?? {};
+    expect({ authorization, "x-goog-api-key": own }).toEqual({
+      authorization: undefined,
+      "x-goog-api-key": undefined,
+      ...sent,
+    });
+  } finally {
+    vertex.closeAllConnections();
+    vertex.close();
+  }
 });

@@ -91,10 +91,14 @@ async function isOllama(url: string, options: UpstreamOptions, open: OpenTranspo
   }
 }
 
-/** The API of servers whose URLs say it: Gemini's own, at Google's host, unless the path is that of its API for OpenAI's clients. */
+/**
+ * The API of servers whose URLs say it: Gemini's own at Google's host, unless the path is that of its API for OpenAI's clients, and at Vertex AI
+ * the models that Google publishes (`…/publishers/google`).
+ */
 export function apiOfUrls(urls: readonly string[]): SourceApi | undefined {
   const isGemini = (url: string): boolean => {
     const { hostname, pathname } = new URL(url);
+    if (/^(?:[\w-]+-)?aiplatform\.googleapis\.com$/.test(hostname)) return /\/publishers\/google\/?$/.test(pathname);
     return hostname === "generativelanguage.googleapis.com" && !/\/openai(?:\/|$)/.test(pathname);
   };
   return urls.length > 0 && urls.every(isGemini) ? "gemini" : undefined;

@@ -110,7 +110,7 @@ const knownServers: readonly KnownServer[] = [
   // value in place of a missing one.
   {
     name: "Gemini",
-    hosts: ["generativelanguage.googleapis.com"],
+    hosts: ["generativelanguage.googleapis.com", "aiplatform.googleapis.com", "-aiplatform.googleapis.com"],
     profile: {
       reasoningEffort: true,
       reasoningHistory: false,
@@ -259,7 +259,7 @@ export function knownServer(
   const host = hostOf(url);
   return knownServers.find(
     ({ hosts = [], owners = [], created }) =>
-      hosts.some((name) => (name.startsWith(".") ? host.endsWith(name) : host === name)) ||
+      hosts.some((name) => (/^[.-]/.test(name) ? host.endsWith(name) : host === name)) ||
       (listed !== undefined && (owners.includes(listed.ownedBy) || listed.created === created)),
   );
 }

@@ -25,12 +25,21 @@ import { anySignature, signatureIn } from "./signatures.ts";
 const methodPath = (model: string, method: string): string =>
   `/models/${encodeURIComponent(model.replace(/^models\//, "")).replaceAll("%2F", "/")}:${method}`;
 
+/**
+ * Tokens of OAuth, and signed ones of service accounts, which Vertex AI takes; API keys begin otherwise. Source:
+ * https://cloud.google.com/docs/authentication/token-types.
+ */
+const isAccessToken = /^(?:ya29\.|eyJ)/;
+
 /** Gemini's own API of an upstream. */
 export const geminiSource: SourcePort = {
   name: "gemini",
   path: (model, stream) => methodPath(model, stream ? "streamGenerateContent?alt=sse" : "generateContent"),
   modelsPath: "/models?pageSize=1000",
-  headers: (key): Readonly<Record<string, string>> => (key === undefined ? {} : { "x-goog-api-key": key }),
+  headers: (key): Readonly<Record<string, string>> => {
+    if (key === undefined) return {};
+    return isAccessToken.test(key) ? { authorization: `Bearer ${key}` } : { "x-goog-api-key": key };
+  },
   // Members of `generationConfig`.
   answerLimit: { members: ["maxOutputTokens"], none: "absent" },
   profile: { schemaCompiler: "gemini", imageUrls: false },
