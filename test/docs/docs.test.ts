@@ -4,6 +4,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { checkConfigFile } from "../../src/serve/config/read-config-file.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { builtMain, startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
@@ -329,7 +330,8 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
 
   async function checkConfiguration({ text }: Block): Promise<void> {
     await writeFile(join(folder, "truewire.yaml"), onFreePorts(text).replace(/^port: .*$/m, "port: 0"));
-    await run("truewire", ["config", "check", "truewire.yaml"], { cwd: folder, env: environment() });
+    // What `truewire config check` does.
+    await checkConfigFile(join(folder, "truewire.yaml"), environment());
   }
 
   async function runPython({ text }: Block): Promise<boolean> {
