@@ -374,6 +374,6 @@ export function isExpressible(side: "request" | "answer", api: Api, path: string
 
 /** A member of `properties` is a name, any other is a keyword. */
 function takesGeminiKeyword(path: string): boolean {
-  const [, before = "", name = ""] = /([\w$]*)\.([\w$]+)$/.exec(path) ?? [];
-  return name === "" || before === "properties" || takesKeyword("gemini", name);
+  const [name = "", before] = path.split(".").toReversed();
+  return before === undefined || before === "properties" || !/^[\w$]+$/.test(name) || takesKeyword("gemini", name);
 }
