@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { Message, Tool } from "../../src/wire/core/message.ts";
 import { ChatTemplate } from "../../src/text/templates/chat-template.ts";
 import type { RenderedPrompt } from "../../src/text/templates/rendered-prompt.ts";
+import { times } from "../support/runs.ts";
 
 // Whatever a client writes, in whatever place, no published template makes a special token of it; and the prompt
 // reads as if nothing had been marked.
@@ -158,7 +159,7 @@ describe.skipIf(files.length === 0)("published templates (skipped without ../sha
         const sure = suspects.filter((token) => forged([token], got, guarded, [disguised(words, token)]).length > 0);
         expect(sure).toEqual([]);
       }),
-      { numRuns: 40, seed: 7 },
+      { numRuns: times(10), seed: 7 },
     );
   });
 });
@@ -191,7 +192,7 @@ describe.skipIf(files.length === 0)("published templates and markup (skipped wit
         const sure = suspects.filter((token) => forged([token], got, guarded, [disguised(words, token)]).length > 0);
         expect(sure).toEqual([]);
       }),
-      { numRuns: 20, seed: 7 },
+      { numRuns: times(6), seed: 7 },
     );
   });
 });
