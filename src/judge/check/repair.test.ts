@@ -10,6 +10,7 @@ import { judgeAnswer, judgeCapture } from "./check-capture.ts";
 import { knownPart } from "./known-part.ts";
 import { repairCapture } from "./repair.ts";
 import { ruleNamed } from "./rules/every-rule.ts";
+import { runs } from "../../../test/support/runs.ts";
 
 const options = { profile: exact, from: "auto", random: () => 0.5, now: 1_760_000_000 } as const;
 /** Before OpenAI began to obfuscate, so that nothing in a stream is random. */
@@ -99,7 +100,7 @@ describe("a stream of several choices", () => {
         expect(repairs).toEqual([]);
         expect(repairCapture(degraded(stream), options).body).toBe(stream);
       }),
-      { numRuns: 500 },
+      runs(100),
     );
   });
 
@@ -121,7 +122,7 @@ describe("a stream of several choices", () => {
         expect(repairCapture(stream, options)).toMatchObject({ body: stream, repairs: [] });
         expect(repairCapture(degraded(stream), options).body).toBe(stream);
       }),
-      { numRuns: 300 },
+      runs(60),
     );
   });
 

@@ -318,6 +318,8 @@ test("the properties cover every parameter that has an effect on the engine", ()
     "stream_options",
     "continue_final_message",
     "prompt_logprobs",
+    // Truewire runs these itself: their tests are in test/hosted.
+    "hosted_tools",
     // Spellings of the mode of reasoning, of which a server's profile chooses one: their tests are in chat/ and test/upstream.
     "enable_thinking",
     "think",
