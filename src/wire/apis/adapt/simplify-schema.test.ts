@@ -4,6 +4,7 @@ import { llamaRefusal } from "../../../../test/doubles/llama-grammar.ts";
 import { llguidanceRefusal } from "../../../../test/doubles/llguidance.ts";
 import { xgrammarRefusal } from "../../../../test/doubles/xgrammar.ts";
 import { looseSchemas, simplifySchema } from "./simplify-schema.ts";
+import { runs } from "../../../../test/support/runs.ts";
 
 const llama = { schemaCompiler: "llama.cpp" } as const;
 const forLlama = (schema: unknown) => simplifySchema(schema, false, llama);
@@ -207,6 +208,6 @@ test("for every schema, what is sent is taken, and is what would be sent for it"
         expect(xgrammarRefusal(simplifySchema(schema, false, { schemaCompiler: "xgrammar" }).schema)).toBeUndefined();
       },
     ),
-    { numRuns: 1000 },
+    runs(150),
   );
 });
