@@ -165,6 +165,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     controller.rawHeaders = null;
     this.#status = status;
     this.#headers = headers;
+    this.#options.target.keyState?.received(headers, performance.now());
     this.#inspected?.answered(status, headers);
     const encoding = headers["content-encoding"];
     if (typeof encoding === "string") this.#unpack(encoding);

@@ -193,6 +193,7 @@ export class GenerationStream implements AsyncIterable<Batch>, Placed {
     const learned = end !== null && tried.lessons < maxLessons && this.#plan.learn(end.failure, sent);
     if (end && !learned && isServersFault(end.failure)) targets.failed(target, end.failure);
     else target.succeeded();
+    const ofKey = end !== null && target.keyState?.failed(end.failure, performance.now()) === true;
     if (!end) {
       this.#plan.confirmLessons(target);
       return { kind: "answered" };
@@ -203,7 +204,7 @@ export class GenerationStream implements AsyncIterable<Batch>, Placed {
       const limit = await this.#unlessEnded(this.#plan.limitAfter(answerLimit));
       if (limit !== undefined) return { kind: "limited", end, limit };
     }
-    return { kind: "failed", end, tookMs: performance.now() - begun, hasOther: targets.hasFresh(tried.targets) };
+    return { kind: "failed", end, tookMs: performance.now() - begun, hasOther: targets.hasFresh(tried.targets), ofKey };
   }
 
   /** Resolves with the result. Rejects, or stays pending, if the generation has ended meanwhile: the relay ignores what follows. */

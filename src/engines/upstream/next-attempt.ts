@@ -15,8 +15,14 @@ export type Outcome =
   | { readonly kind: "taught"; readonly end: FailedEnd }
   /** The request's limit on the answer's length was refused. `limit`: the one to send, in tokens; null: none. */
   | { readonly kind: "limited"; readonly end: FailedEnd; readonly limit: number | null }
-  /** Another failure without output. `hasOther`: another target may be tried instead. */
-  | { readonly kind: "failed"; readonly end: FailedEnd; readonly tookMs: number; readonly hasOther: boolean };
+  /** Another failure without output. `hasOther`: another target may be tried instead. `ofKey`: the server refused one of several keys. */
+  | {
+      readonly kind: "failed";
+      readonly end: FailedEnd;
+      readonly tookMs: number;
+      readonly hasOther: boolean;
+      readonly ofKey?: boolean;
+    };
 
 export type Decision =
   /** The client gets what the attempt returned. There is no other attempt. */
@@ -52,6 +58,9 @@ const maxRepeatedMs = 5000;
 export function decide(outcome: Outcome, { number, retries, hasBudget }: Allowance, random: () => number): Decision {
   if (outcome.kind === "taught") return { kind: "adapt", end: outcome.end };
   if (outcome.kind === "limited") return { kind: "limit", end: outcome.end, limit: outcome.limit };
+  // Each key is tried once, whatever the server says of retries: that is meant for the refused key.
+  if (outcome.kind === "failed" && outcome.ofKey === true && outcome.hasOther)
+    return { kind: "retry", end: outcome.end, waitMs: 0 };
   if (outcome.kind !== "failed" || number > retries || !hasBudget) return give;
   const { end, tookMs, hasOther } = outcome;
   const { status, cause, retryAfterSeconds } = end.failure;

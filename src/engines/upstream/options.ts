@@ -7,6 +7,13 @@ import type { Background } from "./background/background.ts";
 import type { ProfileStore } from "./learned-profiles.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 
+/** One of several keys of a server. */
+export interface PoolKey {
+  readonly key: string;
+  /** Its share of the conversations, compared with the other keys. */
+  readonly weight: number;
+}
+
 /** One upstream: a server, or several equivalent ones, whose API is OpenAI's, Anthropic's or nearly. Times are in milliseconds. */
 export interface UpstreamOptions {
   /** Base URLs, such as `http://localhost:11434/v1`. Several serve the same models. */
@@ -26,6 +33,8 @@ export interface UpstreamOptions {
   readonly api?: SourceApi | undefined;
   /** Sent as `Authorization: Bearer …` or `x-api-key: …`, by the API. */
   readonly key?: string | undefined;
+  /** Several keys, each used with each URL, in place of `key`. */
+  readonly keys?: readonly PoolKey[] | undefined;
   /** Sent with every request. They override Truewire's own. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** The models to serve: the name that clients use → the upstream's name. Absent: the upstream's list, read again every minute. */

@@ -1,7 +1,9 @@
 import { modelFamily } from "../../wire/core/turn-state.ts";
 import { digestText } from "../../wire/core/digest.ts";
+import { sourcePorts } from "../../wire/apis/ports.ts";
 import { urlOfConversation } from "./balance.ts";
-import type { UpstreamOptions } from "./options.ts";
+import { keyOfConversation, KeyState, withKeyHeaders } from "./key-pool.ts";
+import type { PoolKey, UpstreamOptions } from "./options.ts";
 import { inBackground } from "./transport.ts";
 import type { OpenTransport, Transport } from "./transport.ts";
 import type { GenerationFailure } from "../../wire/core/events.ts";
@@ -23,6 +25,9 @@ export class UpstreamTarget {
   readonly transport: Transport;
   /** Identifies the URL and the credentials, for the states that the server gives (`TurnState.source`). */
   readonly source: string;
+  /** Present if the upstream has several keys. */
+  readonly keyState: KeyState | undefined;
+  readonly rankName: string;
   readonly #origin: string;
   readonly #basePath: string;
   readonly #query: string;
@@ -39,15 +44,27 @@ export class UpstreamTarget {
   /** 0: in service. Else the time (of `performance.now`) when it is probed. */
   #ejectedUntil = 0;
 
-  constructor(url: string, options: UpstreamOptions, open: OpenTransport) {
+  /** `pooled`: one of several keys, and its number. */
+  constructor(
+    url: string,
+    options: UpstreamOptions,
+    open: OpenTransport,
+    pooled?: PoolKey & { readonly number: number },
+  ) {
     const base = new URL(url);
     this.url = shownUrl(url);
-    const { key, headers, sourceId = digestText } = options;
+    const { headers, sourceId = digestText } = options;
+    const key = pooled?.key ?? options.key;
     this.source = sourceId(JSON.stringify([url, key, headers]));
+    this.keyState = pooled && new KeyState(pooled.weight, `key ${pooled.number}`);
+    this.rankName = `${url} ${key}`;
     this.#origin = base.origin;
     this.#query = base.search;
     this.#basePath = base.pathname.replace(/\/+$/, "");
-    this.transport = open(base.origin, options);
+    const transport = open(base.origin, options);
+    this.transport = pooled
+      ? withKeyHeaders(transport, sourcePorts[options.api ?? "chat"].headers(pooled.key))
+      : transport;
   }
 
   /** The path of an endpoint (`/chat/completions`) on this server, with the query of the base URL. */
@@ -70,11 +87,19 @@ export class UpstreamTarget {
     const { url, outstanding, retries, failure } = this;
     const state = this.inService() ? "ready" : this.#answers ? "ejected" : "absent";
     const counts = { open: outstanding, retries, ejections: this.#ejections };
-    return { url, state, ...counts, ...(failure !== undefined && { failure }) };
+    const { name: key, remaining = {} } = this.keyState ?? {};
+    return {
+      url,
+      state,
+      ...counts,
+      ...(failure !== undefined && { failure }),
+      ...(key !== undefined && { key }),
+      ...(Object.keys(remaining).length > 0 && { remaining }),
+    };
   }
 
   inService(): boolean {
-    return this.#ejectedUntil === 0;
+    return this.#ejectedUntil === 0 && this.keyState?.rests(performance.now()) !== true;
   }
 
   /** Whether the server answers at all, if only with errors. An error for one client must not make it absent for all. */
@@ -92,7 +117,7 @@ export class UpstreamTarget {
   /** Ends a probe. A request may have succeeded during it. */
   endProbe(answers: boolean, now: number): void {
     this.#probing = false;
-    if (this.inService() || answers) return;
+    if (this.#ejectedUntil === 0 || answers) return;
     this.#answers = false;
     this.#ejectUntil(now + ejectionMs);
   }
@@ -108,7 +133,7 @@ export class UpstreamTarget {
   /** Records a failure of the server, not of a request. Returns true if it put the target out of service. */
   failed(now: number, answers: boolean): boolean {
     this.#failures++;
-    const wasEjected = !this.inService();
+    const wasEjected = this.#ejectedUntil !== 0;
     if (!wasEjected && this.#failures < failuresUntilEjected) return false;
     this.#answers = answers;
     this.#ejectUntil(now + ejectionMs);
@@ -152,7 +177,12 @@ export class TargetSet {
 
   /** `probe`: whether a target answers. */
   constructor(options: UpstreamOptions, open: OpenTransport, probe: (target: UpstreamTarget) => Promise<boolean>) {
-    this.targets = options.urls.map((url) => new UpstreamTarget(url, options, open));
+    const { urls, keys = [] } = options;
+    this.targets = urls.flatMap((url) =>
+      keys.length === 0
+        ? [new UpstreamTarget(url, options, open)]
+        : keys.map((key, at) => new UpstreamTarget(url, options, open, { ...key, number: at + 1 })),
+    );
     this.#probe = probe;
     this.#log = options.log;
   }
@@ -173,6 +203,7 @@ export class TargetSet {
     const maker =
       source === undefined ? undefined : candidates.find((target) => source.startsWith(`${target.source}.`));
     if (maker) return maker;
+    if (conversation !== undefined && only?.keyState) return keyOfConversation(candidates, conversation);
     if (conversation !== undefined) return urlOfConversation(candidates, conversation);
     const least = Math.min(...candidates.map(({ outstanding }) => outstanding));
     const idlest = candidates.filter(({ outstanding }) => outstanding === least);

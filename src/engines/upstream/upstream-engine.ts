@@ -388,7 +388,8 @@ class UpstreamEngine implements Engine {
 
   /** Whether the requests of a conversation go to one target while it can: it is the only one that accepts the states of its answers. */
   #staysAtTarget({ reasoning }: GenerationRequest): boolean {
-    const { balance } = this.#options;
+    const { balance, keys = [] } = this.#options;
+    if (keys.length > 0) return true;
     if (balance !== undefined) return balance === "prefix";
     const signs = this.#source === sourcePorts.messages || this.#source === sourcePorts.responses;
     return signs && reasoning !== undefined && reasoning.mode !== "off" && this.#targets.targets.length > 1;

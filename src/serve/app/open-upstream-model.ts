@@ -9,7 +9,7 @@ import type { OpenTransport } from "../../engines/upstream/transport.ts";
 import type { SourceApi } from "../../wire/apis/source-port.ts";
 import type { Engine } from "../../wire/core/engine.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
-import type { UpstreamOptions } from "../../engines/upstream/options.ts";
+import type { PoolKey, UpstreamOptions } from "../../engines/upstream/options.ts";
 import { routeOf } from "../server/routes.ts";
 import { formatOf } from "./format-of.ts";
 import { LateEngine } from "./late-engine.ts";
@@ -26,9 +26,12 @@ export async function openUpstreamModel(
   name: string,
   options: PoolOptions,
 ): Promise<OpenedEngine> {
-  const { url, toolFormat, tls } = model;
+  const { url, toolFormat, tls, key } = model;
+  const keys = Array.isArray(key) ? (key as readonly PoolKey[]) : [];
   const settings: UpstreamOptions = {
     ...model,
+    key: typeof key === "string" ? key : keys[0]?.key,
+    ...(keys.length > 1 && { keys }),
     urls: typeof url === "string" ? [url] : url,
     name,
     openBackground: (await options.runtime.background()).openBackground,

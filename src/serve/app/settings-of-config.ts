@@ -214,7 +214,7 @@ function secretsOfModel(model: ModelConfig): string[] {
   if (model.kind !== "upstream") return [];
   const { key, headers = {}, url, requests } = model;
   return [
-    ...(key === undefined ? [] : [key]),
+    ...(typeof key === "string" ? [key] : (key ?? []).map((one) => one.key)),
     ...secretHeaders(headers),
     ...secretMembers(requests?.add),
     ...[url].flat().flatMap((one) => secretsOfUrl(new URL(one))),

@@ -423,6 +423,27 @@ const passedPath = z
   .regex(/^\/[^?#\s]+$/, { error: expected("a path such as /images/*") })
   .transform((path) => path.replace(/^\/v1(?=\/)/, ""));
 
+const poolText = "a key such as ${OPENAI_API_KEY}, or a list of keys such as [${KEY_A}, { key: ${KEY_B}, weight: 2 }]";
+const oneKey = text(poolText);
+const weighted = settings(
+  {
+    key: oneKey.describe("A key"),
+    weight: decimal(0.01, 100).default(1).describe("Its share of the conversations, compared with others (default 1)"),
+  },
+  poolText,
+);
+const upstreamKey = z.union(
+  [
+    oneKey,
+    z
+      .array(z.union([oneKey.transform((key) => ({ key, weight: 1 })), weighted], { error: expected(poolText) }), {
+        error: expected(poolText),
+      })
+      .min(1, { error: expected(poolText) }),
+  ],
+  { error: expected(poolText) },
+);
+
 const upstream = settings(
   {
     kind: z.literal("upstream"),
@@ -440,7 +461,9 @@ const upstream = settings(
       .describe(
         "The API that it speaks: chat, responses, messages (Anthropic's), ollama (Ollama's own) or gemini (Google's own) (default: found out, by its list of models unless models are given, and by its answer to the first conversation)",
       ),
-    key: text("a key, such as ${OPENAI_API_KEY}").optional().describe("Its API key, such as ${OPENAI_API_KEY}"),
+    key: upstreamKey
+      .optional()
+      .describe("Its API key, such as ${OPENAI_API_KEY}; of several, a conversation stays with one while it serves"),
     headers: mappingOf(anyText("a header's value, such as trace-1"), "a mapping such as { x-trace: trace-1 }")
       .optional()
       .describe("Sent with every request"),

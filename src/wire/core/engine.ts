@@ -312,6 +312,10 @@ export interface UpstreamUrl {
   readonly ejections: number;
   /** Its failure since the last success. */
   readonly failure?: string;
+  /** With which of several keys: `key 2`. */
+  readonly key?: string;
+  /** What the server says is left of the key's limits, by rate: `requests`, `tokens`. */
+  readonly remaining?: Readonly<Record<string, number>>;
 }
 
 export interface EngineHealth {
