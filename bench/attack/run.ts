@@ -7,6 +7,7 @@ import { attacks as connections } from "./connections.ts";
 import { attacks as files } from "./files.ts";
 import { attacks as gateway } from "./gateway.ts";
 import { attacks as grammars } from "./grammars.ts";
+import { attacks as keys } from "./keys.ts";
 import { closeServers } from "./local-model.ts";
 import { attacks as readers } from "./readers.ts";
 import { attacks as stores } from "./stores.ts";
@@ -31,6 +32,7 @@ const groups: Readonly<Record<string, readonly Attack[]>> = {
   files,
   stores,
   batches,
+  keys,
 };
 
 const { values } = parseArgs({
