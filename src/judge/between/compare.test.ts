@@ -47,3 +47,12 @@ test("comparing takes time in proportion to the values", () => {
   };
   expect(growthOf(work)).toBeLessThan(8);
 });
+
+test("an item that is added before others does not make them differ", () => {
+  expect(
+    differences(
+      { parts: [{ image: "a" }, { text: "b" }] },
+      { parts: [{ text: "new" }, { image: "a" }, { text: "b" }] },
+    ),
+  ).toEqual([{ kind: "invented", path: "parts[0]", vendorSide: { text: "new" } }]);
+});

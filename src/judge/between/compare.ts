@@ -63,18 +63,20 @@ function compareLists(
     if (texts.join("\n") !== others.join("\n")) found.push({ kind: "reordered", path, clientSide, vendorSide });
     return;
   }
-  // Items that are equal at the end stay together: one that is missing before them must not make all of them differ.
-  let same = 0;
-  const shorter = Math.min(texts.length, others.length);
-  while (same < shorter && texts.at(-1 - same) === others.at(-1 - same)) same++;
-  const length = Math.max(clientSide.length, vendorSide.length) - same;
-  for (let at = 0; at < length; at++)
-    compare(
-      at < clientSide.length - same ? clientSide[at] : undefined,
-      at < vendorSide.length - same ? vendorSide[at] : undefined,
-      `${path}[${at}]`,
-      found,
-    );
+  // Items that are on both sides stay together, in their order: one that is missing or added must not make all that follow differ.
+  const [own, theirs] = [new Set(texts), new Set(others)];
+  const isShared =
+    texts.filter((text) => theirs.has(text)).join("\n") === others.filter((text) => own.has(text)).join("\n");
+  const left = clientSide
+    .map((item, at) => ({ item, at }))
+    .filter(({ at }) => !isShared || !theirs.has(texts[at] ?? ""));
+  const right = vendorSide
+    .map((item, at) => ({ item, at }))
+    .filter(({ at }) => !isShared || !own.has(others[at] ?? ""));
+  for (let index = 0; index < Math.max(left.length, right.length); index++) {
+    const at = left[index]?.at ?? right[index]?.at ?? 0;
+    compare(left[index]?.item, right[index]?.item, `${path}[${at}]`, found);
+  }
 }
 
 /** Replaces pairs of a lost and an equal invented value. Values that occur anywhere, such as `true`, are not moved. */
