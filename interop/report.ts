@@ -209,7 +209,14 @@ function suiteTable(results: readonly SuiteResults[]): string[] {
 /** The name of a test without the path of its file. */
 const shortName = (test: string): string => test.slice(test.lastIndexOf("/") + 1).replace(/^[\w-]+\.py::/, "");
 
-const scenarios = ["stream", "tools", "structured", "error", "cancel", "reasoning"] as const;
+export const scenarios: ReadonlySet<string> = new Set([
+  "stream",
+  "tools",
+  "structured",
+  "error",
+  "cancel",
+  "reasoning",
+]);
 
 /** The clients and their scenarios; below it, what is not done or not there. */
 function clientTable(results: readonly ClientResults[]): string[] {
@@ -222,13 +229,15 @@ function clientTable(results: readonly ClientResults[]): string[] {
     "## Clients",
     "",
     "Each client talks to a scripted model: a stream, a loop with tools, structured output, an unknown model and a request that fails once, a",
-    "client that leaves, and reasoning. Hosted tools are those that vendors run, which Truewire runs in their place. Sessions are turns with tools over a program and over doubles of DeepSeek and Gemini 3, which demand the",
-    "state of their turns back; the other clients' are in [sessions.md](sessions.md).",
+    "client that leaves, and reasoning. Hosted tools are those that vendors run, which Truewire runs in their place. Sessions are turns",
+    "with tools over a program and over doubles of DeepSeek and Gemini 3, which demand the state of their turns back; the other clients' are in",
+    "[sessions.md](sessions.md). Upstreams: all scenarios over an upstream of each API (Chat Completions, Responses, Messages, Ollama, Gemini), of",
+    "which the scripted model is behind. Local: a stream and a client that leaves over a model that llama.cpp runs here. Empty: not run.",
     "",
-    `| client | version | date | ${scenarios.join(" | ")} | hosted tools | sessions |`,
-    `| --- | --- | --- | ${scenarios.map(() => "---").join(" | ")} | --- | --- |`,
+    `| client | version | date | ${[...scenarios].join(" | ")} | hosted tools | sessions | upstreams | local |`,
+    `| --- | --- | --- | ${Array.from(scenarios, () => "---").join(" | ")} | --- | --- | --- | --- |`,
     ...sorted.map(({ client, from, version, date, rows }) => {
-      const marks = scenarios.map((name) => {
+      const marks = Array.from(scenarios, (name) => {
         const row = rows.find(({ trial }) => trial === name);
         return row ? markOf(row) : "✗";
       });
@@ -237,7 +246,11 @@ function clientTable(results: readonly ClientResults[]): string[] {
       const tried = new Set(sessions.map(({ trial }) => trial));
       const failed = new Set(sessions.filter(({ ok }) => ok !== true).map(({ trial }) => trial));
       const done = tried.size === 0 ? "" : `${tried.size - failed.size} of ${tried.size}`;
-      return `| ${client} (\`${from}\`) | ${version} | ${date} | ${marks.join(" | ")} | ${hosted ? markOf(hosted) : ""} | ${done} |`;
+      const upstreams = rows.filter(({ trial }) => trial.startsWith("over an upstream"));
+      const local = rows.find(({ trial }) => trial === "over a local model");
+      const over = upstreams.length === 0 ? "" : `${upstreams.filter(({ ok }) => ok).length} of ${upstreams.length}`;
+      const cells = [...marks, hosted ? markOf(hosted) : "", done, over, local ? markOf(local) : ""];
+      return `| ${client} (\`${from}\`) | ${version} | ${date} | ${cells.join(" | ")} |`;
     }),
     "",
     ...(notes.length === 0 ? [] : [...notes, ""]),

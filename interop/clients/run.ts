@@ -1,7 +1,10 @@
 import { resolve } from "node:path";
-import type { Double } from "../../test/doubles/chat-server.ts";
+import type { Double, Json } from "../../test/doubles/chat-server.ts";
 import { serveConfig, sources, upstreamEntry } from "../../test/sessions/sources.ts";
-import { keepClient } from "../report.ts";
+import { sourceApis } from "../../src/wire/apis/source-port.ts";
+import { writeProgrammedModel } from "../../test/fixtures/programmed-model.ts";
+import { inPlace } from "../place.ts";
+import { keepClient, scenarios } from "../report.ts";
 import type { Row } from "../report.ts";
 import { runClient } from "./client.ts";
 import type { RealClient } from "./client.ts";
@@ -19,9 +22,51 @@ const hostedTools = {
   },
 };
 
+/** Upstreams that have the scripted model, by the API that they are asked with. They try nothing again: the clients do. */
+function upstreamsBehind(url: string): readonly Json[] {
+  return sourceApis.map((api) => ({
+    kind: "upstream",
+    name: `over-${api}`,
+    url: url + (api === "gemini" ? "/v1beta" : "/v1"),
+    api,
+    key: "none",
+    retries: 0,
+    models: { [`over-${api}`]: "scripted" },
+  }));
+}
+
+/** A local model that says the greeting, by llama.cpp. */
+function greetingModel(): Json {
+  const path = inPlace("models", "greeting.gguf");
+  writeProgrammedModel(path, { scripts: { greeting: { say: ["Hello ", "from ", "Truewire."] } } });
+  return { kind: "local", name: "over-local", path, threads: 1 };
+}
+
+/** What a model that only greets can show. */
+const ofGreeting: ReadonlySet<string> = new Set(["stream", "cancel"]);
+
+/** Runs the scenarios over an upstream of each API, and over a local model. Returns a row for each. */
+async function runOverOthers(client: RealClient, url: string): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const source of [...sourceApis, "local"]) {
+    const said = await runClient(client, url, `over-${source}`, []);
+    const tried = said.filter(
+      ({ scenario }) => scenarios.has(scenario) && (source !== "local" || ofGreeting.has(scenario)),
+    );
+    const failed = tried.filter(({ ok }) => ok === false).map(({ scenario, detail }) => `${scenario}: ${detail}`);
+    const trial = source === "local" ? "over a local model" : `over an upstream, ${source}`;
+    rows.push({
+      trial,
+      ok: tried.length > 0 && failed.length === 0,
+      detail: failed.join("; ") || `${tried.length} scenarios`,
+    });
+  }
+  return rows;
+}
+
 /**
  * Runs the programs of clients over one Truewire, which serves the scripted model and those of sessions, and counts their scenarios.
- * `isQuick`: each client is installed before it runs; otherwise the results are written.
+ * `isQuick`: each client is installed before it runs; otherwise it also runs over upstreams and a local model, and the results are written.
  */
 export async function runClients(
   clients: readonly RealClient[],
@@ -35,7 +80,9 @@ export async function runClients(
     program: resolve(`interop/fixtures/${name}.ts`),
   }));
   const upstreams = strict.map((source) => upstreamEntry(source, doubles.get(source.name)?.url ?? ""));
-  const truewire = await serveConfig({ hostedTools, models: [...programs, ...upstreams] });
+  const behind = isQuick ? undefined : await serveConfig({ models: programs });
+  const others = behind ? [...upstreamsBehind(behind.url), greetingModel()] : [];
+  const truewire = await serveConfig({ hostedTools, models: [...programs, ...upstreams, ...others] });
   const count = { passed: 0, failed: 0 };
   try {
     for (const client of clients) {
@@ -56,6 +103,7 @@ export async function runClients(
         for (const detail of [...(double?.refusals.slice(refused) ?? []), ...(double?.lost.slice(lost) ?? [])])
           rows.push({ trial: `session over ${name}`, ok: false, detail });
       }
+      if (!isQuick) rows.push(...(await runOverOthers(client, truewire.url)));
       for (const { trial, ok, detail } of rows) {
         if (ok !== null) count[ok ? "passed" : "failed"]++;
         const mark = ok === null ? "–" : ok ? "✓" : "✗";
@@ -65,6 +113,7 @@ export async function runClients(
     }
   } finally {
     await truewire.stop();
+    await behind?.stop();
     for (const double of doubles.values()) await double.close();
   }
   return count;

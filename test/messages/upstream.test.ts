@@ -140,7 +140,7 @@ describe("an upstream that speaks the Messages API", () => {
   test.each([
     [400, "invalid_request_error", "prompt is too long: 9000 tokens > 8000 maximum", 400, "context_length_exceeded"],
     [401, "authentication_error", "invalid x-api-key", 401, null],
-    [529, "overloaded_error", "Overloaded", 529, null],
+    [529, "overloaded_error", "Overloaded", 503, null],
   ])("an error with status %i is sent in the client's words", async (status, type, words, chatStatus, code) => {
     await serve({ type: "error", error: { type, message: words }, request_id: "req_theirs" }, status, {
       "retry-after": "60",
