@@ -73,6 +73,7 @@ export { FailureError } from "./wire/core/failure.ts";
 export type {
   Annotation,
   AnnotationEvent,
+  BudgetBound,
   ChoiceEvent,
   EndEvent,
   ExtraEvent,

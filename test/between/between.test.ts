@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type Api, apis } from "../../src/judge/between/facts.ts";
 import { type BetweenRun, runBetween } from "../../src/judge/between/run-between.ts";
-import { freePort } from "../support/redis-server.ts";
 import { defects } from "./mutations.ts";
 import { type Mutation, startPassThrough } from "./pass-through.ts";
 import { type TranslatedDefect, translatedDefects } from "./translated-mutations.ts";
@@ -13,23 +12,23 @@ interface RunOptions {
 }
 
 async function runPassThrough(api: Api, mutation: Mutation, options: RunOptions): Promise<BetweenRun> {
-  const vendorPort = await freePort();
-  const gateway = await startPassThrough(() => `http://127.0.0.1:${vendorPort}`, mutation);
-  const own = { url: gateway.url, client: api, vendor: api, key: "k", timeoutMs: 60_000, vendorPort, model: "m" };
-  const run = await runBetween({ ...own, ...options });
+  let vendorUrl = "";
+  const gateway = await startPassThrough(() => vendorUrl, mutation);
+  const own = { url: gateway.url, client: api, vendor: api, key: "k", timeoutMs: 60_000, vendorPort: 0, model: "m" };
+  const run = await runBetween({ ...own, ...options, onVendor: (url) => (vendorUrl = url) });
   gateway.close();
   return run;
 }
 
 /** Truewire translates between the client and the vendor, and the defect is on one side of it. */
 async function runTranslated({ client, vendor, side, only, ...mutation }: TranslatedDefect): Promise<BetweenRun> {
-  const vendorPort = await freePort();
-  const vendorUrl = `http://127.0.0.1:${vendorPort}`;
+  let vendorUrl = "";
   const behind = await startPassThrough(() => vendorUrl, side === "vendor" ? mutation : {});
   const truewire = await startTranslator(behind.url, vendor);
   const front = await startPassThrough(() => truewire.url, side === "client" ? mutation : {});
-  const own = { url: front.url, client, vendor, key: "k", timeoutMs: 60_000, vendorPort, model: "m" };
-  const run = await runBetween({ ...own, ...(only ? { only } : { quick: true }) });
+  const own = { url: front.url, client, vendor, key: "k", timeoutMs: 60_000, vendorPort: 0, model: "m" };
+  const onVendor = (url: string): void => void (vendorUrl = url);
+  const run = await runBetween({ ...own, ...(only ? { only } : { quick: true }), onVendor });
   front.close();
   await truewire.close(0);
   behind.close();

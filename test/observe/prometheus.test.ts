@@ -74,6 +74,7 @@ describe.skipIf(!hasPrometheus)("a Prometheus that reads the numbers of a server
       "port: 0",
       `hostedTools: { webSearch: "${searxng.url}" }`,
       `metricsKey: ${metricsKey}`,
+      'prices: { "*": { input: 1, output: 2 } }',
       `keys: [{ name: alice, hash: "sha256:${hash}" }]`,
       "models:",
       '  - { kind: local, path: local.gguf, slots: 2, contextSize: 4096, threads: 1, gpu: "off" }',

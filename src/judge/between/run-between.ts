@@ -12,8 +12,9 @@ import { startVendor, type VendorRequest } from "./vendor.ts";
 export interface BetweenOptions extends Gateway {
   /** The API by which the gateway asks its vendor. */
   readonly vendor: Api;
-  /** Where the vendor listens, as the gateway is configured. */
+  /** Where the vendor listens, as the gateway is configured. 0: any free port, which `onVendor` gets. */
   readonly vendorPort: number;
+  readonly onVendor?: (url: string) => void;
   readonly vendorHost?: string;
   /** The names by which the gateway may ask the vendor for the model; default: the model's. */
   readonly vendorModels?: readonly string[];
@@ -97,6 +98,7 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
       return byId.get(id)?.answer ?? { batches: inChoices(answerOf(standardParts(id), { usage }), request?.n ?? 1) };
     },
   });
+  options.onVendor?.(vendor.url);
   const observed = new Map<string, Observed>();
   let done = 0;
   /** undefined: there is no answer to give back. */

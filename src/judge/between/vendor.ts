@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { accumulate } from "../../wire/core/accumulate.ts";
 import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
@@ -76,13 +77,15 @@ function apiPath(path: string): string {
 /** Starts the server. Rejects with the system's error if it cannot listen. */
 export async function startVendor(
   options: VendorOptions & { readonly port: number; readonly host?: string },
-): Promise<{ close(): Promise<void> }> {
+): Promise<{ readonly url: string; close(): Promise<void> }> {
   const server = vendorServer(options);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(options.port, options.host ?? "127.0.0.1", resolve);
   });
+  const { address, port } = server.address() as AddressInfo;
   return {
+    url: `http://${address.includes(":") ? `[${address}]` : address}:${port}`,
     close() {
       server.closeAllConnections();
       return new Promise((resolve) => server.close(() => resolve()));
