@@ -1,11 +1,12 @@
-import type { VNode } from "preact";
+import type { ComponentType, VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Models } from "./api/models.ts";
+import type { KeysView } from "./keys/keys-view.tsx";
+import { Lazy } from "./parts/lazy.tsx";
 import { useChanges, announcement } from "./parts/changing.ts";
 import { useModal } from "./parts/modal.ts";
 import { CheckView } from "./check/check-view.tsx";
 import { InspectView } from "./inspect/inspect-view.tsx";
-import { KeysView } from "./keys/keys-view.tsx";
 import { ModelsView } from "./models/models-view.tsx";
 import type { Comparison, CompareView } from "./play/compare-view.tsx";
 import { tabComparison } from "./play/comparison-store.ts";
@@ -24,6 +25,9 @@ const views = [
   { name: "check", title: "Check" },
 ] as const;
 
+const loadKeys = async (): Promise<ComponentType<Parameters<typeof KeysView>[0]>> =>
+  (await import("./keys/keys-view.tsx")).KeysView;
+
 /** The page: its header and one of its views. The view is part of the address, so that it can be bookmarked and shared. */
 export function App(): VNode {
   const models = useMemo(() => new Models(), []);
@@ -34,6 +38,9 @@ export function App(): VNode {
   }, []);
   const conversations = useMemo(() => new Conversations(settings), []);
   const [{ view, chosen, query }, setPlace] = useState(placeInAddress());
+  // A view that was shown stays mounted.
+  const keysShown = useRef(false);
+  keysShown.current ||= view === "keys";
   const [comparing, setComparing] = useState(false);
   const [compared, setCompared] = useState<{
     readonly CompareView: typeof CompareView;
@@ -141,7 +148,7 @@ export function App(): VNode {
           <ModelsView shown={visible && view === "models"} />
         </div>
         <div class="view" hidden={view !== "keys"}>
-          <KeysView shown={visible && view === "keys"} />
+          {keysShown.current && <Lazy load={loadKeys} properties={{ shown: visible && view === "keys" }} />}
         </div>
         <div class="view" hidden={view !== "inspect"}>
           <InspectView shown={visible && view === "inspect"} chosen={chosen} query={query} onPlace={inspect} />

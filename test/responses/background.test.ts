@@ -137,8 +137,9 @@ describe("background", () => {
     goOn();
     await statusIs(url, id, "completed");
     expect(await (await fetch(`${url}/${id}?stream=true`)).text()).toContain("response.completed");
-    // The key of the installation and the folder of turns are there from the start.
-    const stored = (await readdir(folder)).filter((name) => !["truewire.key", "turns", "files"].includes(name));
+    // The key of the installation and the folders of turns, files and usage are there from the start.
+    const own = new Set(["truewire.key", "turns", "files", "usage"]);
+    const stored = (await readdir(folder)).filter((name) => !own.has(name));
     expect(stored).toEqual([]);
   });
 

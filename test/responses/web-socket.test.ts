@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer as createHttpServer, request as httpRequest } from "node:http";
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
+import { PriceList } from "../../src/serve/server/keys/prices.ts";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { responsesSocket } from "../../src/wire/apis/responses/socket.ts";
 import { createHandler } from "../../src/server.ts";
@@ -274,6 +275,7 @@ describe("the limits of a connection", () => {
         settings: {
           profile: lean,
           keys: new KeyRing([], [], false),
+          prices: new PriceList(),
           origins: unrestrictedOrigins,
           bodyLimit: 1e6,
           mask: new Mask([]),

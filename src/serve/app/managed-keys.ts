@@ -11,7 +11,7 @@ import type { Log } from "../server/log.ts";
 import { hashedKey } from "./settings-of-config.ts";
 
 const logKey = "keys log";
-/** How often what other instances have changed is looked for, in milliseconds. A key that is not known is looked for at once. */
+/** How often what other instances have changed is looked for, in milliseconds. For an unknown key, the log is read immediately. */
 const lookEveryMs = 1000;
 
 /** A line of the log: a key as it is from then on, or the hash of one that was revoked. */

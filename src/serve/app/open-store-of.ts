@@ -63,7 +63,7 @@ export function turnLimitsOf({ sessions: { maxCount, maxSize, maxTurn, maxAge } 
   return { maxCount, maxBytes: maxSize, maxTurnBytes: maxTurn, maxAgeMs: maxAge };
 }
 
-/** Opens the store of managed keys, which is in the same place as the store of responses; none is ever evicted. Rejects as `openStoreOf`. */
+/** Opens the store of managed keys, which is in the same place as the store of responses; no key is evicted. Rejects as `openStoreOf`. */
 export async function openKeyStoreOf({ store: { at } }: Config, log: Log, runtime: Runtime): Promise<Store> {
   const warn = (line: string): void => log.warn({}, line);
   if (at === "memory") {

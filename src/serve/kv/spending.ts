@@ -35,7 +35,7 @@ export function addUsage(one: ModelUsage, other: ModelUsage): ModelUsage {
   ) as unknown as ModelUsage;
 }
 
-/** How long usage is kept by day and model, in days. Totals are kept for ever. */
+/** How long usage is kept by day and model, in days. Totals do not expire. */
 export const keptDays = 92;
 
 /** The most that may be spent, in US dollars. */

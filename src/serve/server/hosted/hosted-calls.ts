@@ -28,7 +28,7 @@ export interface HostedLimits {
   readonly maxCalls: number;
   /** No further call runs after this time, in milliseconds. */
   readonly maxMs: number;
-  /** Whether the answer has cost so much that no further call runs, and the model is not asked again. */
+  /** Whether the answer has reached its limit of cost: no further call runs, and the model does not continue. */
   readonly isSpent?: () => boolean;
 }
 

@@ -17,7 +17,7 @@ export function moneyHeaders({ budgets = [] }: Levels): Readonly<Record<string, 
   return { "x-truewire-budget-remaining": dollars(Math.max(0, Math.min(...rests))) };
 }
 
-/** The budgets of which so much is spent that answers have a warning. */
+/** The budgets of which at least the share `warnAt` is spent. */
 export function nearBudgets(
   budget: Budget | undefined,
   { budgets = [] }: Levels,

@@ -52,7 +52,7 @@ export class PriceList {
   }
 }
 
-/** What a request used beside its tokens. */
+/** What a request used in addition to its tokens. */
 export interface UsedItems {
   /** Images of the prompt. */
   readonly images: number;

@@ -7,7 +7,7 @@ import { type Rules, notShown } from "../rule.ts";
 import type { Json } from "../view.ts";
 import { type Structure, structuralRules } from "./structure.ts";
 
-/** An exchange of an API whose whole answers, and the pieces of whose streams, are JSON objects of one type. */
+/** An exchange of an API in which a whole answer, and each chunk of a stream, is a JSON object of the same type. */
 export interface JsonLines {
   readonly exchange: Exchange;
   readonly isStream: boolean;
