@@ -38,7 +38,12 @@ const forms: Readonly<Record<Profile["name"], { readonly gateway: ErrorForm; rea
 export function writeErrorBody(failure: GenerationFailure, { name, judgesAsVendor }: Profile): ErrorAnswer {
   const { contentType, write } = forms[name][isGatewayFailure(failure) ? "gateway" : "application"];
   const own = judgesAsVendor ? inVendorsWords(failure) : failure;
-  return { status: own.status, contentType, body: write({ error: errorObject(own) }) };
+  return { status: commonStatus(own), contentType, body: write({ error: errorObject(own) }) };
+}
+
+/** The status of a failure in APIs other than Anthropic's, which alone has 529. */
+export function commonStatus({ status }: GenerationFailure): number {
+  return status === 529 ? 503 : status;
 }
 
 /** OpenAI's words for an image that cannot be used, and of 2026 for a prompt that is too long; those of an upstream are kept. */

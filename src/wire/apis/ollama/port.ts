@@ -1,6 +1,7 @@
 import type { GenerationFailure } from "../../core/events.ts";
 import type { Steps } from "../../core/steps.ts";
 import { keyIn, openaiErrorFormat, type ApiErrorFormat } from "../api-error-format.ts";
+import { commonStatus } from "../error-body.ts";
 import { malformedJson } from "../failures.ts";
 import type { Port, ReadOptions, ReadRequest } from "../port.ts";
 import { openaiLimitHeaders } from "../rate-limits.ts";
@@ -26,7 +27,7 @@ function errorFormat(notFound: (model: string) => string): ApiErrorFormat {
     limitHeaders: openaiLimitHeaders,
     missingBody: "missing request body",
     writeFailure: (failure, profile) => ({
-      status: failure.status,
+      status: commonStatus(failure),
       ...((profile.judgesAsVendor ? routerError(failure) : undefined) ?? {
         contentType: json,
         body: goJson({ error: errorText(failure, notFound) }),

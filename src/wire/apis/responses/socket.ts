@@ -1,7 +1,7 @@
 import { FailureError, invalidRequest } from "../../core/failure.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { errorObject } from "../error-body.ts";
+import { commonStatus, errorObject } from "../error-body.ts";
 import { jsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import { orderedMembers } from "../members.ts";
@@ -166,7 +166,7 @@ class ResponsesConnection implements SocketConnection {
         id === undefined
           ? missingParameter("previous_response_id")
           : invalidType("previous_response_id", "a string", valuePhrase(id));
-      return errorEvent(failure.status, errorObject(failure), undefined);
+      return errorEvent(commonStatus(failure), errorObject(failure), undefined);
     }
     const active = id === "" ? undefined : [...this.#running].find(({ responseId }) => responseId === id);
     const ended = this.#ended.get(id);

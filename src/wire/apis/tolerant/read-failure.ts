@@ -147,9 +147,8 @@ function shownOrNull(value: unknown): string | null {
   return words === null ? null : shown(words, maxName);
 }
 
-/** A failure's status: the source's if it is an error, else 502. Only Anthropic's API has 529. */
+/** A failure's status: the source's if it is an error, else 502. */
 function failureStatus(status: number | undefined): number {
-  if (status === 529) return 503;
   return status !== undefined && status >= 400 && status < 600 ? status : 502;
 }
 
