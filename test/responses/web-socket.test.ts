@@ -377,8 +377,11 @@ describe("the limits of a connection", () => {
   test("one that is closed for too many messages holds no memory for bodies", async () => {
     const bodies = new BodyBudget(1e9);
     const { client, close } = await opened({}, count, bodies);
-    for (let at = 0; at < 3000; at++) client.socket.send(`{"type":"response.create","input":"${"x".repeat(1000)}"}`);
+    // So long that each is parsed in several turns: short messages are answered faster than they arrive.
+    const message = `{"type":"response.create","input":"${"x".repeat(100_000)}"}`;
+    for (let at = 0; at < 2000; at++) client.socket.send(message);
     await until(() => client.closed !== undefined, "it is closed");
+    expect(client.events.map(({ error }) => error?.code)).toContain("websocket_queue_full");
     await until(() => bodies.used === 0, "everything is released");
     close();
   });
