@@ -138,6 +138,15 @@ test.each([
   expect(resetMs(text, Date.UTC(2026, 10, 30))).toBe(ms);
 });
 
+// The rest became NaN, and the key never rested again.
+test.each(["1.2.3s", ".s", "1..5s"])("a reset that is no time (%s) is ignored, and later rests hold", (reset) => {
+  const state = new KeyState(1, "key 1");
+  state.received({ "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": reset }, 0);
+  expect(state.rests(0)).toBe(false);
+  state.failed({ kind: "rate-limited", status: 429, message: "" }, 0);
+  expect([state.rests(4999), state.rests(5001)]).toEqual([true, false]);
+});
+
 test("a key without a rest of its limit is left alone for a moment, not until all of it is there again", () => {
   const state = new KeyState(1, "key 1");
   state.received(

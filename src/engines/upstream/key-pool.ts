@@ -80,7 +80,7 @@ export function resetMs(text: string, unixMs: number): number | undefined {
   if (text.length > 64) return undefined;
   const [, ms] = /^(\d+)ms$/.exec(text) ?? [];
   if (ms !== undefined) return Number(ms);
-  const [whole, hours = 0, minutes = 0, seconds = 0] = /^(?:(\d+)h)?(?:(\d+)m)?(?:([\d.]+)s)?$/.exec(text) ?? [];
+  const [whole, hours = 0, minutes = 0, seconds = 0] = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?$/.exec(text) ?? [];
   if (whole !== undefined && whole !== "")
     return (Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)) * 1000;
   const time = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN;
