@@ -11,6 +11,9 @@ import type { ScriptedServer } from "./scripted-server.ts";
 const hello = JSON.stringify({ choices: [{ message: { content: "Hi" }, finish_reason: "stop" }] });
 const keys = ["sk-pool-a-0123456789", "sk-pool-b-0123456789", "sk-pool-c-0123456789"];
 
+/** Conversations. The random port of the vendor decides which key each has: of so many, each key has some. */
+const many = 80;
+
 describe("several keys of an upstream", () => {
   const opened: { close(graceMs?: number): Promise<unknown> }[] = [];
   afterAll(() => Promise.all(opened.map((one) => one.close(0))));
@@ -48,7 +51,7 @@ describe("several keys of an upstream", () => {
   test("a conversation keeps its key over all its turns; conversations are spread over the keys", async () => {
     const { server, used } = await pool(() => undefined);
     for (let turn = 0; turn < 3; turn++)
-      await Promise.all(Array.from({ length: 12 }, (_, at) => ask(server, `conversation ${at}`)));
+      await Promise.all(Array.from({ length: many }, (_, at) => ask(server, `conversation ${at}`)));
     const all = used();
     expect(new Set(all)).toEqual(new Set(keys));
     const counts = keys.map((key) => all.filter((one) => one === key).length);
@@ -63,11 +66,11 @@ describe("several keys of an upstream", () => {
   ])("a key that is refused with %i rests; the client sees nothing of it", async (status, headers) => {
     const refused = new Set(keys.slice(0, 2));
     const { server, used, log } = await pool((key) => (refused.has(key) ? { status, headers } : undefined));
-    for (let at = 0; at < 10; at++) expect(await ask(server, `conversation ${at}`)).toBe(200);
+    for (let at = 0; at < many; at++) expect(await ask(server, `conversation ${at}`)).toBe(200);
     const all = used();
     // Each refused key was asked once.
     for (const key of refused) expect(all.filter((one) => one === key)).toHaveLength(1);
-    expect(all.filter((one) => one === keys[2])).toHaveLength(10);
+    expect(all.filter((one) => one === keys[2])).toHaveLength(many);
     for (const line of log.lines) for (const key of keys) expect(JSON.stringify(line)).not.toContain(key);
   });
 
@@ -89,15 +92,15 @@ describe("several keys of an upstream", () => {
     expect(await ask(server, "conversation 1")).toBe(200);
     refuses = false;
     await until(async () => {
-      for (let at = 0; at < 12; at++) await ask(server, `conversation ${at}`);
-      return new Set(used().slice(-12)).size === 3;
+      for (let at = 0; at < many; at++) await ask(server, `conversation ${at}`);
+      return new Set(used().slice(-many)).size === 3;
     }, "all keys serve");
   });
 
   test("the admin sees each key by its number, with what is left of its limits", async () => {
     const headers = { "x-ratelimit-remaining-requests": "41", "x-ratelimit-reset-requests": "1s" };
     const { server } = await pool(() => ({ status: 200, headers }), [keys[0] ?? "", { key: keys[1] ?? "", weight: 3 }]);
-    for (let at = 0; at < 12; at++) await ask(server, `conversation ${at}`);
+    for (let at = 0; at < many; at++) await ask(server, `conversation ${at}`);
     const live = await fetch(`${server.url}/admin/models/live`);
     const reader = live.body?.getReader();
     const text = new TextDecoder().decode((await reader?.read())?.value);
