@@ -232,7 +232,7 @@ function clientTable(results: readonly ClientResults[]): string[] {
     "client that leaves, and reasoning. Hosted tools are those that vendors run, which Truewire runs in their place. Sessions are turns",
     "with tools over a program and over doubles of DeepSeek and Gemini 3, which demand the state of their turns back; the other clients' are in",
     "[sessions.md](sessions.md). Upstreams: all scenarios over an upstream of each API (Chat Completions, Responses, Messages, Ollama, Gemini), of",
-    "which the scripted model is behind. Local: a stream and a client that leaves over a model that llama.cpp runs here. Empty: not run.",
+    "which each asks the scripted model. Local: a stream and a client that leaves over a model that llama.cpp runs here. Empty: not run.",
     "",
     `| client | version | date | ${[...scenarios].join(" | ")} | hosted tools | sessions | upstreams | local |`,
     `| --- | --- | --- | ${Array.from(scenarios, () => "---").join(" | ")} | --- | --- | --- | --- |`,

@@ -144,6 +144,14 @@ describe("accepted requests", () => {
     expect(() => reasoning({ reasoning_format: "mine" })).toThrow("'none', 'auto', and 'deepseek'");
   });
 
+  test("hosted tools that this server does not have are refused with those that it has, or with where to set them", () => {
+    const asked = { hosted_tools: ["notes"] };
+    expect(() => read(asked)).toThrow("Configure it in hostedTools.");
+    expect(() => read(asked, { hostedNames: ["web_search"], runs: () => true })).toThrow("Supported: 'web_search'.");
+    const { hostedTools } = read(asked, { hostedNames: ["notes"], runs: ({ kind }) => kind === "mcp" }).request;
+    expect(hostedTools).toMatchObject([{ kind: "mcp", isOwn: true, options: { server: { url: "mcp:notes" } } }]);
+  });
+
   test("the answer's form", () => {
     const { requested: asked, request } = read({
       stream: true,

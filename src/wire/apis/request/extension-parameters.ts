@@ -438,7 +438,9 @@ function ownTool(name: string, index: number, { runs, hostedNames = [] }: Reques
   const path = `hosted_tools[${index}]`;
   if (!hostedNames.includes(name)) {
     const supported =
-      hostedNames.length === 0 ? "This server has none." : `Supported: ${listedNames(hostedNames, "and")}.`;
+      hostedNames.length === 0
+        ? "This server has no hosted tool that this client may use. Configure it in hostedTools."
+        : `Supported: ${listedNames(hostedNames, "and")}.`;
     throw unsupportedValue(path, `'${name}'`, supported);
   }
   const kind = singleKinds.find((one) => one === name) ?? "other";
