@@ -8,6 +8,7 @@ import { geminiErrorFormat, geminiPort } from "../../../src/wire/apis/gemini/por
 import { geminiModels, writeTokenCount } from "../../../src/wire/apis/gemini/models.ts";
 import { modelNotFound } from "../../../src/wire/apis/failures.ts";
 import { between, oneOf, seeded } from "../random.ts";
+import { exchangeOf } from "./exchange-of.ts";
 import type { Legal } from "./stream.ts";
 
 /** A legal exchange of Gemini's API, written by our own writers: a stream in both forms, a whole answer, a list, a count, or an error. */
@@ -89,18 +90,4 @@ function refused(profile: Profile, random: () => number): Exchange {
   const { failure } = oneOf([modelNotFound("x", ["m"]), invalidRequest("contents is not specified")], random);
   const { status, body } = geminiErrorFormat.writeFailure(failure, profile, "req_1");
   return exchangeOf("gemini", "/v1beta/models/m:generateContent", body, { status });
-}
-
-function exchangeOf(
-  endpoint: Exchange["endpoint"],
-  path: string,
-  text: string,
-  more: { readonly body?: Record<string, unknown>; readonly type?: string; readonly status?: number } = {},
-): Exchange {
-  const { body, type = "application/json; charset=UTF-8", status = 200 } = more;
-  return {
-    endpoint,
-    request: { method: "POST", path, ...(body && { body }) },
-    response: { status, headers: { "content-type": type }, body: text, complete: true },
-  };
 }

@@ -9,6 +9,7 @@ import { writeOllamaProcesses, writeOllamaShow, writeOllamaTags } from "../../..
 import { writeOllamaEmbed } from "../../../src/wire/apis/ollama/embed.ts";
 import { modelNotFound } from "../../../src/wire/apis/failures.ts";
 import { between, oneOf, seeded } from "../random.ts";
+import { exchangeOf } from "./exchange-of.ts";
 import type { Legal } from "./stream.ts";
 
 /** A legal exchange of Ollama's API, written by our own writers: a stream, a whole answer, a list, a model, vectors, or an error. */
@@ -92,18 +93,4 @@ function refused(random: () => number): Exchange {
   const { failure } = oneOf([modelNotFound("x", ["m"]), invalidRequest("model is required")], random);
   const { status, body } = ollamaErrorFormat.writeFailure(failure, lean, "req_1");
   return exchangeOf("ollama-chat", "/api/chat", body, { status });
-}
-
-function exchangeOf(
-  endpoint: Exchange["endpoint"],
-  path: string,
-  text: string,
-  more: { readonly body?: Record<string, unknown>; readonly type?: string; readonly status?: number } = {},
-): Exchange {
-  const { body, type = "application/json; charset=utf-8", status = 200 } = more;
-  return {
-    endpoint,
-    request: { method: "POST", path, ...(body && { body }) },
-    response: { status, headers: { "content-type": type }, body: text, complete: true },
-  };
 }
