@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Message } from "../../wire/core/message.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
-import { conversationKey, type LoadedUrl, urlOfConversation } from "./balance.ts";
+import { conversationKey } from "../../wire/core/conversation-key.ts";
+import { type LoadedUrl, urlOfConversation } from "./balance.ts";
 
 const user = (content: string): Message => ({ role: "user", content });
 const system = (content: string): Message => ({ role: "system", content });

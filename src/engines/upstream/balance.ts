@@ -1,8 +1,4 @@
 import { Digest } from "../../wire/core/digest.ts";
-import { jsonChunks } from "../../wire/core/json-chunks.ts";
-import type { Message } from "../../wire/core/message.ts";
-import { inPrompt } from "../../wire/core/prompt-outline.ts";
-import type { GenerationRequest } from "../../wire/core/request.ts";
 
 /*
  * Chooses among the URLs of an upstream by the beginning of the prompt: rendezvous hashing with bounded loads. Nothing is stored, so
@@ -15,45 +11,6 @@ import type { GenerationRequest } from "../../wire/core/request.ts";
 const loadFactor = 1.25;
 /** A URL with fewer outstanding requests is never passed over: servers generate several answers in parallel, llama.cpp four by default. */
 const minLoad = 4;
-
-/** The characters of each system message that count. What changes in one, such as a date, is usually at its end. */
-const maxSystemCharacters = 1024;
-/** The characters of the first other message that count. */
-const maxFirstCharacters = 32 * 1024;
-
-/**
- * Identifies a conversation by what stays the same in all its requests: the owner, the model, the beginnings of the system messages, and
- * the first message after them; of a text, its first 1024 characters.
- */
-export function conversationKey({ owner = "", model, prompt }: GenerationRequest): string {
-  const digest = new Digest().add(JSON.stringify([owner, model]));
-  if (prompt.kind === "text") {
-    const [first = ""] = prompt.prompts;
-    return digest.add(JSON.stringify(first.slice(0, maxSystemCharacters))).value;
-  }
-  for (const message of prompt.messages) {
-    const isSystem = message.role === "system" || message.role === "developer";
-    digest.add(`\0${message.role}\0`).add(beginningOf(message, isSystem ? maxSystemCharacters : maxFirstCharacters));
-    if (!isSystem) break;
-  }
-  return digest.value;
-}
-
-/** Returns the beginning of what a message says. */
-export function beginningOf({ content }: Message, maxCharacters: number): string {
-  if (content === null) return "";
-  if (typeof content === "string") return content.slice(0, maxCharacters);
-  let text = "";
-  for (const part of content) {
-    if (text.length >= maxCharacters) break;
-    const chunks = part.type === "text" ? [part.text] : jsonChunks(inPrompt(part), maxSystemCharacters);
-    for (const chunk of chunks) {
-      text += chunk.slice(0, maxCharacters - text.length);
-      if (text.length >= maxCharacters) break;
-    }
-  }
-  return text;
-}
 
 /** A URL as it is chosen. */
 export interface LoadedUrl {

@@ -5,7 +5,7 @@ import { isObject } from "../../wire/core/json.ts";
 import { assistantParts, type AssistantMessage, type AssistantPart, type Message } from "../../wire/core/message.ts";
 import type { KeptPart, KeptTurn } from "../../wire/core/turn-memory.ts";
 import type { TurnState } from "../../wire/core/turn-state.ts";
-import { beginningOf } from "./balance.ts";
+import { beginningOf } from "../../wire/core/conversation-key.ts";
 
 /* Turns of the model as the memory keeps them, and as they come back without their states. */
 

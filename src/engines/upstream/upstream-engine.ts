@@ -24,7 +24,7 @@ import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts"
 import { Admission } from "./admission.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import type { Background } from "./background/background.ts";
-import { conversationKey } from "./balance.ts";
+import { conversationKey } from "../../wire/core/conversation-key.ts";
 import { CacheWatch } from "./cache-watch.ts";
 import { replaceable, severalChoices } from "./event-stages.ts";
 import { judgedAnswer } from "./judged-answer.ts";

@@ -47,6 +47,8 @@ export interface RequestSummary {
   readonly api?: string;
   /** As the client named it. */
   readonly model?: string;
+  /** The rule of the configuration that gave the request to another model, by the name that clients use. */
+  readonly route?: { readonly rule: string; readonly model: string };
   /** The engine that was asked, and its own name for the model: the same for all aliases. */
   readonly engine?: string;
   readonly engine_model?: string;

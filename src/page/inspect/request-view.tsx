@@ -194,9 +194,10 @@ export function FactsView({ summary, actions }: { readonly summary: RequestSumma
 function factsOf(summary: RequestSummary): string[] {
   const { ms, first_ms: firstMs, outcome, stream, key, finish, attempts = 0, lost = 0, resumes = 0 } = summary;
   const { prompt_tokens: prompt, cached_tokens: cached, completion_tokens: completion, calls } = summary;
-  const { tokens_per_second: rate, cost } = summary;
+  const { tokens_per_second: rate, cost, route } = summary;
   return [
     ...(key === undefined ? [] : [`key ${key}`]),
+    ...(route === undefined ? [] : [`routed to ${route.model} by the rule ${route.rule}`]),
     ...(stream === undefined ? [] : [stream ? "stream" : "whole"]),
     ...(firstMs === undefined ? [] : [`first token after ${timeInWords(firstMs)}`]),
     ...(outcome === "open" ? [] : [`${outcome === "finished" ? "finished in" : "ended after"} ${timeInWords(ms)}`]),

@@ -33,6 +33,7 @@ import { openObserving } from "./open-observing.ts";
 import { ProfileFile } from "./profile-file.ts";
 import { EnginePool } from "./engine-pool.ts";
 import {
+  checkRoutes,
   inspectorOf,
   isForThisMachine,
   settingsOf,
@@ -215,7 +216,9 @@ export async function openServer(
     const { executors, commit } = await hosted.prepare(current);
     commit();
     service.hostedTools = executors;
-    service.directory = await pool.use(current, isForThisMachine(current, settings.keys));
+    service.directory = await pool.use(current, isForThisMachine(current, settings.keys), (directory) =>
+      checkRoutes(current, directory),
+    );
     if (!worker || worker.number === 1) warnOfMissingPrices(settings, service.directory, hasBudgets(files.keys), log);
     service.state = "ready";
     service.batches = BatchRunner.start(service, current.batchConcurrency);
@@ -265,7 +268,9 @@ export async function openServer(
     const inspector = inspectorOf({ ...parsed, host }, nextSettings, service.watchers.inspector);
     const hostedTools = await hosted.prepare(parsed);
     try {
-      service.directory = await pool.use(parsed, isForThisMachine({ host }, nextSettings.keys));
+      service.directory = await pool.use(parsed, isForThisMachine({ host }, nextSettings.keys), (directory) =>
+        checkRoutes(parsed, directory),
+      );
     } catch (error) {
       await hostedTools.discard();
       throw error;

@@ -39,11 +39,12 @@ export class EnginePool {
    * Opens what the models need and is not open yet, and closes what they no longer need. Rejects with the first failure, and then
    * everything is as it was before. An upstream that does not answer is no failure: it is taken in when it comes.
    *
-   * `isForThisMachine`: clients may learn the names of the loaded models.
+   * `isForThisMachine`: clients may learn the names of the loaded models. `check` throws for models that do not fit the configuration.
    */
   async use(
     { models, memory = Infinity, loadWait }: Pick<Config, "models" | "memory" | "loadWait">,
     isForThisMachine: boolean,
+    check: (directory: ModelDirectory) => void = () => {},
   ): Promise<ModelDirectory> {
     const next = new Map<unknown, Opened>();
     const fresh = new Map<unknown, Opened>();
@@ -52,6 +53,11 @@ export class EnginePool {
     this.#fresh.add(fresh);
     try {
       await this.#openAll(models, next, fresh);
+      const served = models.flatMap((model) => {
+        const opened = next.get(keyOf(model));
+        return opened ? [servedEngine(model, opened)] : [];
+      });
+      check(new ModelDirectory(served));
       const locals = [...next.values()].filter(isLocal);
       this.#locals?.checkBudget(locals, memory);
       if (this.#locals) Object.assign(this.#locals.keeper, { waitMs: loadWait, namesModels: isForThisMachine });

@@ -36,7 +36,7 @@ import { PoolControl } from "./pool-control.ts";
 import type { Observing } from "./open-observing.ts";
 import type { Runtime } from "./runtime.ts";
 import { openTurnKey } from "./open-turn-key.ts";
-import { settingsOf } from "./settings-of-config.ts";
+import { checkRoutes, settingsOf } from "./settings-of-config.ts";
 
 /** The API inside another server. */
 export interface EmbeddedHandler {
@@ -123,7 +123,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
       commit();
       service.hostedTools = executors;
     }
-    return pool.use(parsed, false);
+    return pool.use(parsed, false, (directory) => checkRoutes(parsed, directory));
   };
   let observing: Observing | undefined;
   let opening: Promise<void> | undefined;

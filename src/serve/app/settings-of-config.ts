@@ -4,6 +4,7 @@ import type { KeyConfig } from "../config/keys-schema.ts";
 import { AdminAccess } from "../server/admin/admin-access.ts";
 import type { ClientFiles } from "./server-files.ts";
 import { PriceList } from "../server/keys/prices.ts";
+import { ModelRoutes } from "../server/model-routes.ts";
 import { KeyRing } from "../server/keys/key-ring.ts";
 import { isLoopback, restrictedOrigins, unrestrictedOrigins } from "../server/origins.ts";
 import { Mask } from "../server/mask.ts";
@@ -39,6 +40,7 @@ export function settingsOf(config: Config, files: ClientFiles, embedded: boolean
     profile: config.wire === "exact" ? exact : lean,
     keys,
     prices: new PriceList(config.prices, files.prices, upstreamNames(config)),
+    routes: new ModelRoutes(config.routes),
     hostedMaxCost: config.hostedTools.maxCost,
     admin: new AdminAccess(config.adminKey, !embedded && isForThisMachine(config, keys)),
     ...(metricsKey.length > 0 && { metricsKeys: new KeyRing(metricsKey, [], true) }),
@@ -126,6 +128,17 @@ const needsAdminKey = {
 export function warnOfOpenAddress({ host }: Config, { keys }: ServiceSettings, log: Log): void {
   if (isLoopback(host) || keys.required) return;
   log.warn({ host }, "every client that can reach this address can use the API: set a key with --api-key");
+}
+
+/** Throws `ConfigError` for a rule whose model is not served. The models of an upstream that has not answered yet may be. */
+export function checkRoutes({ routes }: Pick<Config, "routes">, directory: ModelDirectory): void {
+  const served = directory.list().map(({ info }) => info.id);
+  const problems = routes.flatMap(({ to }, at) =>
+    directory.isServed(to) || directory.mayCome(to)
+      ? []
+      : [{ path: ["routes", at, "to"], message: `no model '${to}' is served; expected one of ${served.join(", ")}` }],
+  );
+  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 export function hasBudgets(keys: readonly KeyConfig[]): boolean {

@@ -5,6 +5,7 @@ import type { ModelEntry } from "./model-schema.ts";
 import { hostedProgramSchema, hostedToolsSchema } from "./hosted-tools-schema.ts";
 import { pricesSchema } from "./prices-schema.ts";
 import { keysSchema } from "./keys-schema.ts";
+import { routesSchema } from "./routes-schema.ts";
 import { problemsOf, expectation, expected, flag, integer, listShape, oneOf, settings, text } from "./shapes.ts";
 import type { Parsed, Written } from "./shapes.ts";
 import { modelOfTarget } from "./target.ts";
@@ -154,6 +155,9 @@ const server = settings(
     pricesFile: text("a file, such as model_prices_and_context_window.json")
       .optional()
       .describe("A file with prices in the form of LiteLLM's list, by the servers' own names of models"),
+    routes: routesSchema
+      .default([])
+      .describe("Rules that give requests to another model than the one that they name; the first that fits decides"),
     profilesFile: text("a file, such as truewire.profiles.json")
       .optional()
       .describe("What was learned about upstreams (default: truewire.profiles.json next to the configuration file)"),

@@ -72,6 +72,7 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
       return read instanceof Promise ? read.then(finish) : finish(read);
     },
     check: ({ info }, { read: { request } }, others) => port.checkModel?.(request, info, others),
+    conversation: ({ read: { request } }) => request,
     cost: ({ read: { request, preparesOnly, generatesNothing } }, limits) => ({
       prompt: estimateTokens(request),
       images: imagesIn(request),

@@ -9,8 +9,10 @@ import { runsHosted } from "./hosted/hosted-calls.ts";
 import type { ApiErrorFormat } from "../../wire/apis/api-error-format.ts";
 import { pathMembers, plainPath, requestedProfile } from "./exchange.ts";
 import type { HttpExchange } from "./exchange.ts";
-import { modelNotServed, modelsOf } from "./model-directory.ts";
+import { modelNotServed, modelsOf, nameIn } from "./model-directory.ts";
 import type { ModelView, ServedModel } from "./model-directory.ts";
+import { routeOfConversation } from "./model-routes.ts";
+import type { NamedRoute } from "./model-routes.ts";
 import { WatchedRequest } from "./inspect/watched-request.ts";
 import { passedRoute } from "./pass-path.ts";
 import { preflightHeaders } from "./origins.ts";
@@ -230,38 +232,70 @@ function findModel(found: Found, service: Service): Promise<void> | void {
 
 function readRequest(body: unknown, endpoint: ModelEndpoint, found: Found, service: Service): Promise<void> | void {
   const { reply } = found;
-  const { exchange } = reply;
-  const directory = modelsOf(reply.client, service.directory);
+  const { exchange, record, client } = reply;
+  const directory = modelsOf(client, service.directory);
+  const name = nameIn(body);
+  const asking = {
+    model: name,
+    key: record.asked.keyName,
+    header: (one: string) => exchange.header(one),
+    endpoint: endpoint.lists,
+  };
+  const rules = service.settings.routes.candidates(asking, directory);
+  const routed = (rule: NamedRoute): Promise<void> | void => {
+    record.asked.route = { rule: rule.name, model: rule.to };
+    reply.addHeaders({ "x-truewire-route": rule.name, "x-truewire-model": rule.to });
+    const model = directory.find(rule.to);
+    if (!model) throw modelNotServed(rule.to, directory, reply.profile, endpoint.lists);
+    const read = readFor(body, model, endpoint, found, service);
+    if (read instanceof Promise) return read.then((late) => useModel(model, late, endpoint, directory, found));
+    useModel(model, read, endpoint, directory, found);
+  };
+  const [first] = rules;
+  if (first && (first.share === undefined || !endpoint.conversation)) {
+    const whole = rules.find(({ share }) => share === undefined);
+    if (whole) return routed(whole);
+  }
   const named = directory.namedIn(body);
-  const profile = reply.useProfile(named?.from.profile);
-  const forwards = endpoint.api !== undefined && named?.from.forwards?.includes(endpoint.api) === true;
-  const header = (name: string): string | undefined => exchange.header(name);
-  const name = isObject(body) ? body["model"] : undefined;
   // OpenAI's gateway looks for the model before the API reads the request.
-  if (!named && endpoint.findsModelFirst && profile.judgesAsVendor && typeof name === "string" && name !== "")
+  const profile = reply.useProfile(named?.from.profile);
+  if (!named && !first && endpoint.findsModelFirst && profile.judgesAsVendor && name !== undefined && name !== "")
     throw modelNotServed(name, directory, profile, endpoint.lists);
-  const executors = hostedToolsOf(reply.client, service.hostedTools);
-  const read = endpoint.read(
-    body,
-    {
-      profile,
-      forwards,
-      header,
-      query: (name: string): string | undefined => exchange.query(name),
-      turnSeal: turnSeal(service.stores.turnKey, reply.client?.owner ?? ""),
-      standsFor: named?.from.settings.standsFor,
-      runs: runsHosted(executors),
-      hostedNames: executors?.names ?? [],
-      runsHostedTools: named?.from.runsHostedTools,
-    },
-    reply,
-    service,
-  );
-  if (read instanceof Promise) return read.then((late) => useModel(named, late, endpoint, directory, found));
-  useModel(named, read, endpoint, directory, found);
+  const use = (read: NamedRequest): Promise<void> | void => {
+    // Which share a conversation belongs to is known when the request is read. Its model may read it in another way.
+    const conversation = first && endpoint.conversation?.(read);
+    const rule = conversation && routeOfConversation(rules, { ...conversation, owner: client?.owner ?? "" });
+    return rule ? routed(rule) : useModel(named, read, endpoint, directory, found);
+  };
+  const read = readFor(body, named, endpoint, found, service);
+  return read instanceof Promise ? read.then(use) : use(read);
 }
 
-/** `named`: the model that the request names. */
+/** Reads the request as its model's server takes it. `model`: undefined if no model has its name. */
+function readFor(
+  body: unknown,
+  model: ServedModel | undefined,
+  endpoint: ModelEndpoint,
+  { reply }: Found,
+  service: Service,
+): NamedRequest | Promise<NamedRequest> {
+  const { exchange } = reply;
+  const executors = hostedToolsOf(reply.client, service.hostedTools);
+  const options = {
+    profile: reply.useProfile(model?.from.profile),
+    forwards: endpoint.api !== undefined && model?.from.forwards?.includes(endpoint.api) === true,
+    header: (name: string): string | undefined => exchange.header(name),
+    query: (name: string): string | undefined => exchange.query(name),
+    turnSeal: turnSeal(service.stores.turnKey, reply.client?.owner ?? ""),
+    standsFor: model?.from.settings.standsFor,
+    runs: runsHosted(executors),
+    hostedNames: executors?.names ?? [],
+    runsHostedTools: model?.from.runsHostedTools,
+  };
+  return endpoint.read(body, options, reply, service);
+}
+
+/** `named`: the model that the request names, or that a rule has chosen. */
 function useModel(
   named: ServedModel | undefined,
   read: NamedRequest,

@@ -58,6 +58,10 @@ export class ModelDirectory {
     this.engines = engines;
   }
 
+  permits(_name: string): boolean {
+    return true;
+  }
+
   /** Whether a model of any name may appear later, because an engine does not know its models yet. */
   mayCome(_name: string): boolean {
     return this.engines.some(({ engine }) => engine.models().length === 0);
@@ -158,7 +162,7 @@ export function matchesAlias(alias: string, name: string): boolean {
 }
 
 /** The models that a client may use. To the client, all others do not exist. */
-export type ModelView = Pick<ModelDirectory, "find" | "namedIn" | "list" | "mayCome" | "isServed">;
+export type ModelView = Pick<ModelDirectory, "find" | "namedIn" | "list" | "mayCome" | "isServed" | "permits">;
 
 /** `client`: undefined if no key is required. */
 export function modelsOf(client: Client | undefined, directory: ModelDirectory): ModelView {
@@ -167,6 +171,7 @@ export function modelsOf(client: Client | undefined, directory: ModelDirectory):
   const may = (name: string): boolean =>
     allowed.some((pattern) => matchesAlias(pattern, name) || matchesAlias(pattern, otherName(name)));
   return {
+    permits: may,
     find: (name) => (may(name) ? directory.find(name) : undefined),
     namedIn(body) {
       const name = nameIn(body);
@@ -178,7 +183,7 @@ export function modelsOf(client: Client | undefined, directory: ModelDirectory):
   };
 }
 
-function nameIn(body: unknown): string | undefined {
+export function nameIn(body: unknown): string | undefined {
   const name = typeof body === "object" && body !== null && "model" in body ? body.model : undefined;
   return typeof name === "string" ? name : undefined;
 }

@@ -5,6 +5,7 @@ import { internalError } from "../../wire/apis/failures.ts";
 import { openaiErrorFormat } from "../../wire/apis/api-error-format.ts";
 import type { ReadOptions } from "../../wire/apis/port.ts";
 import type { Profile } from "../../wire/apis/profile.ts";
+import type { GenerationRequest } from "../../wire/core/request.ts";
 import { rateLimitReached } from "../../wire/apis/rate-limits.ts";
 import type { HeaderReader, ApiErrorFormat } from "../../wire/apis/api-error-format.ts";
 import type { UsageLimits } from "../kv/limits.ts";
@@ -59,6 +60,8 @@ export interface ModelEndpoint<Read extends NamedRequest = NamedRequest> {
   read(body: unknown, options: BodyOptions, reply: Reply, service: Service): Read | Promise<Read>;
   /** Throws `FailureError` if the model cannot answer such requests. `others`: all models of the client. */
   check?(model: ServedModel, read: Read, others: () => readonly ModelInfo[], profile: Profile): void;
+  /** What a rule's share of the conversations is counted by; absent: the endpoint has no conversations. */
+  conversation?(read: Read): GenerationRequest;
   /** The tokens to take from the client's limits, and the images of the prompt; default: none. */
   cost?(read: Read, limits: UsageLimits): TakenTokens;
   answer(read: Read, model: ServedModel, reply: Reply, service: Service): Promise<void>;

@@ -36,6 +36,8 @@ export interface AskedFacts {
   model?: string | undefined;
   /** The model that is asked; absent if it does not exist. */
   served?: ServedModel;
+  /** The rule of the configuration that chose this model, and its name of the model; absent: the client did. */
+  route?: { readonly rule: string; readonly model: string };
   /** The name of the client's key; never the key. */
   keyName?: string | undefined;
   stream?: boolean;

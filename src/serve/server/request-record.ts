@@ -109,6 +109,7 @@ export class RequestRecord {
     if (asked.api) fields["api"] = asked.api.name;
     if (asked.keyName !== undefined) fields["key"] = asked.keyName;
     if (asked.model !== undefined) fields["model"] = asked.model;
+    if (asked.route) Object.assign(fields, { route: asked.route.rule, routedTo: asked.route.model });
     if (asked.passedTo !== undefined) fields["passedTo"] = asked.passedTo;
     if (asked.stream !== undefined) fields["stream"] = asked.stream;
     if (sent.status !== undefined) fields["status"] = sent.status;

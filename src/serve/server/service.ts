@@ -14,6 +14,7 @@ import type { KeyRing } from "./keys/key-ring.ts";
 import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
 import type { ModelDirectory, ServedEngine } from "./model-directory.ts";
+import type { ModelRoutes } from "./model-routes.ts";
 import type { Origins } from "./origins.ts";
 import type { RunningAnswers } from "./running-answers.ts";
 import type { RequestOutcome, RequestRecord } from "./request-record.ts";
@@ -25,6 +26,7 @@ export interface ServiceSettings {
   readonly profile: Profile;
   readonly keys: KeyRing;
   readonly prices: PriceList;
+  readonly routes: ModelRoutes;
   /** What an answer with hosted tools may cost, in US dollars; absent: no limit. */
   readonly hostedMaxCost?: number | undefined;
   /** Access to the admin API. */

@@ -92,6 +92,7 @@ export function tokenCountEndpoint(api: string, counter: TokenCounter): ModelEnd
       const read = await inTurns(counter.readRequest(body, requestId, options));
       return { ...read, name: read.request.model };
     },
+    conversation: ({ request }) => request,
     async answer({ request, editPrompt }, model, reply) {
       const count = (edited: GenerationRequest): Promise<number> => countPromptTokens(model, edited, reply);
       const original = await count(request);

@@ -4,6 +4,7 @@ import type { Message } from "../../../wire/core/message.ts";
 import type { GenerationRequest } from "../../../wire/core/request.ts";
 import type { Header, RequestPurpose, RequestSummary } from "../../../judge/inspect/inspected-request.ts";
 import type { Mask } from "../mask.ts";
+import { productOf } from "../model-routes.ts";
 
 /** The requests of one session of a client, or of one conversation if the client names no session. */
 export interface Thread {
@@ -208,7 +209,7 @@ function isTitle({ tools }: Partial<GenerationRequest>, messages: readonly Messa
 /** The first product in the header `user-agent`, such as `claude-cli/2.1.330` or `OpenAI/Python 2.1.0`; all browsers begin with `Mozilla`. */
 function clientOf(agent: string | undefined, mask: Mask): { readonly client?: string } {
   if (agent?.startsWith("Mozilla/")) return { client: "browser" };
-  const [product] = /^[^\s()]{1,60}(?: \d[\w.-]{0,20})?/.exec(agent ?? "") ?? [];
+  const product = productOf(agent);
   return product === undefined ? {} : { client: mask.text(product) };
 }
 

@@ -46,7 +46,7 @@ export interface ListedRequestOptions {
 /** What is kept of a request until someone looks at it: copied from its facts, of which an error or an engine would hold much memory. */
 interface KeptFacts
   extends
-    Pick<AskedFacts, "model" | "stream">,
+    Pick<AskedFacts, "model" | "stream" | "route">,
     Pick<SentFacts, "status" | "lost" | "resumes">,
     Pick<MeasuredAnswer, SameFacts> {
   readonly outcome: RequestSummary["outcome"];
@@ -195,6 +195,7 @@ export class ListedRequest {
       key: asked.keyName,
       api: api?.name,
       model: asked.model,
+      route: asked.route,
       engine: served?.from.name,
       engineModel: served?.engineModel,
       stream: asked.stream,
@@ -235,6 +236,7 @@ export class ListedRequest {
       key,
       api,
       ...(model !== undefined && { model: mask.text(model) }),
+      ...(kept.route && { route: kept.route }),
       ...(engine !== undefined && { engine: mask.text(engine) }),
       ...(engineModel !== undefined && { engine_model: mask.text(engineModel) }),
       stream,
