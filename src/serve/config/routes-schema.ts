@@ -1,4 +1,4 @@
-import * as z from "zod";
+import type * as z from "zod";
 import { decimal, expected, listShape, mappingOf, settings, text } from "./shapes.ts";
 import type { Parsed, Written } from "./shapes.ts";
 
