@@ -1,4 +1,5 @@
 import { llamaRefusal } from "./llama-grammar.ts";
+import { llamaSchemaRefusal } from "./llama-schema.ts";
 import { listOf, objectOf } from "./chat-server.ts";
 import type { Json, Refusal, ChatServer } from "./chat-server.ts";
 
@@ -10,10 +11,23 @@ import type { Json, Refusal, ChatServer } from "./chat-server.ts";
 
 const numbers = ["temperature", "top_p", "max_tokens", "seed", "frequency_penalty", "presence_penalty"];
 
-/** llama.cpp's server with a model that sees, without a look at its template. */
-export const llamaServer: ChatServer = { name: "llama.cpp", owner: "llamacpp", refusal };
+interface Build {
+  /** The model sees; default: true. */
+  readonly sees?: boolean;
+  /** Of 2026-07 or before, which refuses other schemas. */
+  readonly isOlder?: boolean;
+}
 
-function refusal(body: Json): Refusal | undefined {
+/** llama.cpp's server, without a look at its model's template. */
+export function llamaServer({ sees = true, isOlder = false }: Build = {}): ChatServer {
+  return {
+    name: isOlder ? "llama.cpp, up to 2026-07" : "llama.cpp",
+    owner: "llamacpp",
+    refusal: (body) => refusal(body, sees) ?? (isOlder ? olderRefusal(body) : schemaRefusal(body)),
+  };
+}
+
+function refusal(body: Json, sees: boolean): Refusal | undefined {
   const { messages, n, tool_choice: choice, response_format: format } = body;
   if (messages === undefined) return refused("'messages' is required");
   if (!Array.isArray(messages)) return refused("Expected 'messages' to be an array");
@@ -43,16 +57,37 @@ function refusal(body: Json): Refusal | undefined {
     for (const { type, image_url: image } of Array.isArray(message["content"]) ? (message["content"] as Json[]) : []) {
       if (type !== "text" && type !== "image_url" && type !== "input_audio")
         return refused(`unsupported content[].type`);
+      if (type === "image_url" && !sees)
+        return refused(
+          "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+          500,
+        );
       if (type === "image_url" && String(objectOf(image)["url"]).startsWith("data:image/webp"))
         return refused("Failed to load image or audio file");
     }
-  for (const tool of listOf(body["tools"])) {
-    const why = llamaRefusal(objectOf(tool["function"])["parameters"] ?? {});
+  return undefined;
+}
+
+const answerSchema = ({ response_format: format }: Json): unknown =>
+  objectOf(objectOf(format)["json_schema"])["schema"];
+const toolSchemas = ({ tools }: Json): unknown[] =>
+  listOf(tools).map((tool) => objectOf(tool["function"])["parameters"] ?? {});
+
+/** A schema of an answer that is no object counts as none. */
+function schemaRefusal(body: Json): Refusal | undefined {
+  const schema = answerSchema(body);
+  const isSchema = typeof schema === "object" && schema !== null && !Array.isArray(schema);
+  const why = llamaSchemaRefusal([...toolSchemas(body), ...(isSchema ? [schema] : [])]);
+  return why === undefined ? undefined : refused(why);
+}
+
+function olderRefusal(body: Json): Refusal | undefined {
+  const schema = answerSchema(body);
+  for (const one of [...toolSchemas(body), ...(schema === undefined ? [] : [schema])]) {
+    const why = llamaRefusal(one);
     if (why !== undefined) return refused(why);
   }
-  const schema = objectOf(objectOf(body["response_format"])["json_schema"])["schema"];
-  const why = schema === undefined ? undefined : llamaRefusal(schema);
-  return why === undefined ? undefined : refused(why);
+  return undefined;
 }
 
 function refusedMessage({ role, content, tool_calls: calls }: Json): Refusal | undefined {

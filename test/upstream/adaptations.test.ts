@@ -81,7 +81,7 @@ const send = (text: string): Turn => ({ calls: [{ name: "mail", input: JSON.pars
 
 describe("one tool with a look-ahead", () => {
   test("took all tools down, and is served now with arguments that fit", async () => {
-    const { upstream, ask, metrics } = await serve(llamaServer, send('{"to":"ada@example.org"}'));
+    const { upstream, ask, metrics } = await serve(llamaServer({ isOlder: true }), send('{"to":"ada@example.org"}'));
     const before = await ask(chat, { ...user("Hi"), ...tools }, "direct");
     expect([before.status, before.text]).toEqual([400, expect.stringContaining("failed to parse grammar")]);
     const after = await ask(chat, { ...user("Hi"), ...tools });
@@ -94,7 +94,7 @@ describe("one tool with a look-ahead", () => {
   });
 
   test.each([true, false])("arguments of a wrong type are corrected (stream: %s)", async (stream) => {
-    const { ask, metrics } = await serve(llamaServer, send('{"to":"ada@example.org","copies":"2"}'));
+    const { ask, metrics } = await serve(llamaServer(), send('{"to":"ada@example.org","copies":"2"}'));
     const { text } = await ask(chat, { ...user("Hi"), ...tools, stream });
     expect(text).toContain(String.raw`{\"to\":\"ada@example.org\",\"copies\":2}`);
     expect(await metrics()).toEqual({ "simple-schema": 1, "schema-repaired": 1 });
@@ -102,7 +102,7 @@ describe("one tool with a look-ahead", () => {
 
   test.each([true, false])("arguments that do not fit are requested once again (stream: %s)", async (stream) => {
     let turns = 0;
-    const { upstream, ask, metrics } = await serve(llamaServer, () =>
+    const { upstream, ask, metrics } = await serve(llamaServer(), () =>
       send(turns++ === 0 ? '{"to":"..@x"}' : '{"to":"ada@example.org"}'),
     );
     const { text } = await ask(chat, { ...user("Hi"), ...tools, stream });
@@ -114,7 +114,7 @@ describe("one tool with a look-ahead", () => {
   });
 
   test("arguments that never fit are sent with a warning", async () => {
-    const { upstream, ask, metrics } = await serve(llamaServer, send('{"to":"..@x"}'));
+    const { upstream, ask, metrics } = await serve(llamaServer(), send('{"to":"..@x"}'));
     const answer = await ask(chat, { ...user("Hi"), ...tools });
     expect(callsOf(answer)).toEqual([{ name: "mail", arguments: '{"to":"..@x"}' }]);
     expect(answer.headers.get("x-truewire-warning")).toContain("the tool mail does not fit the client's JSON Schema");
@@ -125,7 +125,7 @@ describe("one tool with a look-ahead", () => {
   // The model's own patterns run in a thread: this one takes years.
   test("a pattern that takes too long is not checked, and does not stop the server", async () => {
     const slow = { ...mail.function, parameters: { properties: { to: { type: "string", pattern: "^(?=(a+)+$)" } } } };
-    const { ask, metrics } = await serve(llamaServer, send(JSON.stringify({ to: `${"a".repeat(50)}!` })));
+    const { ask, metrics } = await serve(llamaServer(), send(JSON.stringify({ to: `${"a".repeat(50)}!` })));
     const asked = ask(chat, { ...user("Hi"), tools: [{ type: "function", function: slow }] });
     expect((await ask(chat, user("Hi"))).status).toBe(200);
     expect((await asked).status).toBe(200);
@@ -153,14 +153,14 @@ describe("one tool with a look-ahead", () => {
         },
       },
     };
-    const { ask } = await serve(llamaServer, '{"n":"5"}');
+    const { ask } = await serve(llamaServer(), '{"n":"5"}');
     expect((await ask(chat, { ...user("Hi"), ...constrained }, "direct")).status).toBe(400);
     const { json } = await ask(chat, { ...user("Hi"), ...constrained });
     expect(objectOf(listOf(json["choices"])[0]?.["message"])["content"]).toBe('{"n":5}');
   });
 
   test("through the other APIs", async () => {
-    const { ask } = await serve(llamaServer, send('{"to":"ada@example.org","copies":"2"}'));
+    const { ask } = await serve(llamaServer(), send('{"to":"ada@example.org","copies":"2"}'));
     const { name, parameters } = mail.function;
     const messages = await ask("/v1/messages", {
       ...user("Hi"),
@@ -220,7 +220,7 @@ describe("files for a model that takes none", () => {
   const sentTo = ({ upstream }: Served): string => JSON.stringify(upstream.requests.at(-1)?.["messages"]);
 
   test("a PDF was refused, and is read", async () => {
-    const served = await serve(llamaServer, "Seven.");
+    const served = await serve(llamaServer(), "Seven.");
     const body = user([
       { type: "text", text: "How much?" },
       { type: "file", file: { filename: "report.pdf", file_data: report } },
@@ -270,7 +270,7 @@ describe("files for a model that takes none", () => {
       "127.0.0.1 is not a public address",
     ],
   ])("%s: a file that cannot be read is refused at its place", async (path, body, place) => {
-    const { upstream, ask } = await serve(llamaServer, "Hi");
+    const { upstream, ask } = await serve(llamaServer(), "Hi");
     const { status, text } = await ask(path, body);
     expect(status).toBe(400);
     expect(text).toContain(place);
@@ -278,7 +278,7 @@ describe("files for a model that takes none", () => {
   });
 
   test("adapt: { file-text: off } sends them as they are", async () => {
-    const { ask } = await serve(llamaServer, "Hi", { adapt: { "file-text": "off" } });
+    const { ask } = await serve(llamaServer(), "Hi", { adapt: { "file-text": "off" } });
     const { status, text } = await ask(chat, user([{ type: "file", file: { file_data: report } }]));
     expect([status, text]).toEqual([400, expect.stringContaining("unsupported content[].type")]);
   });
@@ -289,7 +289,7 @@ test("an image of a type that the server does not take needs sharp, and the erro
     "RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0\x2f\0\0\0\x10\x07\x10\x11\x11\x88\x88\xfe\x07\0",
     "latin1",
   );
-  const { ask } = await serve(llamaServer, "Hi");
+  const { ask } = await serve(llamaServer(), "Hi");
   const image = (type: string, bytes: Buffer): Json =>
     user([{ type: "image_url", image_url: { url: `data:image/${type};base64,${bytes.toString("base64")}` } }]);
   expect((await ask(chat, image("webp", webp), "direct")).status).toBe(400);

@@ -34,7 +34,8 @@ if (!isComplete) console.log("skipped: no ../shared/client-captures and chat-tem
 
 const servers = (): readonly { readonly server: ChatServer; readonly url?: string }[] => [
   { server: vllm },
-  { server: llamaServer },
+  { server: llamaServer() },
+  { server: llamaServer({ isOlder: true }) },
   { server: qwen() },
   { server: ollama() },
   { server: ollama({ reasons: true }) },

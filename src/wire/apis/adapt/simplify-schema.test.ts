@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { llamaRefusal } from "../../../../test/doubles/llama-grammar.ts";
+import { llamaSchemaRefusal } from "../../../../test/doubles/llama-schema.ts";
 import { llguidanceRefusal } from "../../../../test/doubles/llguidance.ts";
 import { xgrammarRefusal } from "../../../../test/doubles/xgrammar.ts";
 import { looseSchemas, simplifySchema } from "./simplify-schema.ts";
@@ -45,6 +46,26 @@ describe("for llama.cpp", () => {
   ])("%s: it is refused before, and taken after", (_, schema) => {
     expect(llamaRefusal(schema)).toBeDefined();
     expect(llamaRefusal(forLlama(schema).schema)).toBeUndefined();
+    expect(llamaSchemaRefusal([forLlama(schema).schema])).toBeUndefined();
+  });
+
+  // Servers of MCP send such schemas, and llama.cpp passed over them up to 2026-07.
+  test.each([
+    ["an empty enum", { enum: [] }],
+    ["no alternatives", { anyOf: [] }],
+    ["alternatives that are no list", { type: "object", allOf: {} }],
+    ["a property that is no schema", { type: "object", properties: { a: "text" } }],
+    ["properties that are a list", { type: "object", properties: [] }],
+    ["additionalProperties: null", { type: "object", additionalProperties: null }],
+    ["a bound that is null", { type: "integer", minimum: null }],
+    ["a length that is a text", { type: "string", maxLength: "20" }],
+    ["a negative count", { type: "array", minItems: -1 }],
+    ["items that are a text", { type: "array", items: "string" }],
+    ["a reference that is null", { properties: { a: { $ref: null } } }],
+    ["a pattern that is no regular expression", { type: "string", pattern: "^(a$" }],
+  ])("%s: it is refused before, and taken after", (_, schema) => {
+    expect(llamaSchemaRefusal([schema])).toBeDefined();
+    expect(llamaSchemaRefusal([forLlama(schema).schema])).toBeUndefined();
   });
 
   test("a reference that contains itself is followed twice", () => {
@@ -172,11 +193,12 @@ const anySchema: fc.Arbitrary<unknown> = fc.letrec<{ schema: unknown }>((tie) =>
         pattern: fc.constantFrom("^a$", "a", "^(?=a)$", "^\\d+$", "^a|b$", "^*$", "^a{1,9000}$"),
         format: fc.constantFrom("date", "regex", "email"),
         $ref: fc.constantFrom("#", "#/$defs/a", "#/$defs/none", "#a", "http://x"),
-        minLength: fc.nat(3000),
-        maxItems: fc.nat(3000),
+        minLength: fc.oneof(fc.nat(3000), fc.constantFrom(-1, "2", null)),
+        maxItems: fc.oneof(fc.nat(3000), fc.constant(1.5)),
+        maximum: fc.constantFrom(1, null, "1"),
         uniqueItems: fc.boolean(),
         multipleOf: fc.constant(3),
-        enum: fc.constant(["a"]),
+        enum: fc.constantFrom<unknown[]>(["a"], []),
       },
       { requiredKeys: [] },
     ),
@@ -204,6 +226,7 @@ test("for every schema, what is sent is taken, and is what would be sent for it"
       (schema) => {
         const { schema: simple } = forLlama(schema);
         expect(llamaRefusal(simple)).toBeUndefined();
+        expect(llamaSchemaRefusal([simple])).toBeUndefined();
         expect(JSON.stringify(forLlama(simple).schema)).toBe(JSON.stringify(simple));
         expect(xgrammarRefusal(simplifySchema(schema, false, { schemaCompiler: "xgrammar" }).schema)).toBeUndefined();
       },

@@ -64,16 +64,29 @@ function isLlamaPattern(pattern: string, repetitions: number): boolean {
   return depth === 0 && most < maxLlamaRepetitions;
 }
 
+/** Whether a keyword has a value that JSON Schema allows, with an alternative besides `false`. Most servers pass over others. */
+function isWellFormed(name: string, value: unknown): boolean {
+  if (name === "enum") return Array.isArray(value) && value.length > 0;
+  if (["anyOf", "oneOf", "allOf"].includes(name)) return Array.isArray(value) && value.some((one) => one !== false);
+  if (mapKeywords.has(name)) return isObject(value);
+  if (name === "additionalProperties") return isObject(value) || typeof value === "boolean";
+  if (name === "$ref") return typeof value === "string";
+  if (/^(?:min|max)(?:Length|Items)$/.test(name)) return Number.isInteger(value) && Number(value) >= 0;
+  return !/^(?:exclusiveM|m)(?:in|ax)imum$/.test(name) || typeof value === "number";
+}
+
 const compilers: Readonly<Record<SchemaCompiler, CompilerRules>> = {
   /*
    * common/json-schema-to-grammar.cpp of ggml-org/llama.cpp: "Pattern must start with '^' and end with '$'", "Unsupported ref", "Unrecognized
-   * schema", and patterns that its grammar's parser refuses: "failed to parse grammar" (issues 21943, 25746, 25895).
+   * schema", and patterns that its grammar's parser refuses: "failed to parse grammar" (issues 21943, 25746, 25895). Since 2026-09
+   * common/json-schema.cpp: "schema must be an object", "enum must be a non-empty array".
    */
   "llama.cpp": {
     followsPointers: true,
     needsTypes: true,
     maxRepetitions: maxLlamaRepetitions,
     takesPattern: isLlamaPattern,
+    drop: (schema) => Object.entries(schema).flatMap(([name, value]) => (isWellFormed(name, value) ? [] : [name])),
   },
   /*
    * has_xgrammar_unsupported_json_features and STRING_SUPPORTED_FORMATS in vllm/v1/structured_output/backend_xgrammar.py of
@@ -278,7 +291,7 @@ class Simplifier {
   }
 
   simplify(schema: unknown, place: Place): unknown {
-    if (!isObject(schema)) return schema === true && this.#rules.needsTypes ? { type: anyType } : schema;
+    if (!isObject(schema)) return schema !== false && this.#rules.needsTypes ? { type: anyType } : schema;
     this.#schemas++;
     if (typeof schema["$ref"] === "string" && !this.#isFollowed(schema["$ref"])) return this.#inlined(schema, place);
     const dropped = this.#refusedIn(schema, place);
