@@ -34,9 +34,11 @@ const runs = {
     Object.entries(numbers).map(([file, number]) => [file, vitest([file], { TRUEWIRE_RUNS: String(number) })]),
   ),
   "all other random tests": vitest(others, { TRUEWIRE_RUNS: "20" }),
-  page: vitest(["test/page"], { TRUEWIRE_PAGE_SIZE: "5" }),
+  page: vitest(["test/page"], { TRUEWIRE_PAGE_SIZE: "5", TRUEWIRE_RUNS: "2" }),
   mutations: npm("mutate"),
   attacks: npm("bench", "attack", "--", "--all"),
+  // What the gateway costs, to be compared with that of another night.
+  gateway: npm("bench", "gateway", "--", "--quick"),
   ...Object.fromEntries(
     ["json", "sse", "template", "grammar", "gguf", "multipart", "image", "zstd"].map((name) => [
       `fuzz ${name}`,

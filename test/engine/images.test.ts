@@ -20,6 +20,7 @@ import {
   type VisionFamily,
 } from "../fixtures/random-vision.ts";
 import { inflatingPng, manyScans } from "../support/hostile-files.ts";
+import { dailyPart } from "../support/runs.ts";
 import { writeRandomKind } from "../fixtures/random-kinds.ts";
 import { drive, openBuilt, request, until, type TestEngine } from "./local-engine.ts";
 import { MtmdOracle, mtmdFolder, mtmdSource } from "./mtmd-oracle.ts";
@@ -145,7 +146,7 @@ describe.skipIf(mtmdSource === null)("images", () => {
     ],
   ];
 
-  describe.each(visionFamilies)("%s", (family) => {
+  describe.each(dailyPart(visionFamilies, 2, 1))("%s", (family) => {
     test.each(conversations)(
       "%s: the prompt has the tokens, and the answer is that of llama.cpp",
       async (_, prompt, text, images) => {
@@ -348,7 +349,7 @@ describe.skipIf(mtmdSource === null)("images", () => {
     });
   });
 
-  test.each(visionFamilies)(
+  test.each(dailyPart(visionFamilies, 2))(
     "%s with a draft model, which gets no images: the answers are those without",
     async (family) => {
       const path = join(folder, "draft.gguf");

@@ -3,6 +3,7 @@ import { knownFormats } from "../../src/text/formats/known.ts";
 import { MarkerReader } from "../../src/text/formats/marker-reader.ts";
 import { TextReader } from "../../src/text/formats/text-reader.ts";
 import { growthOf, maxGrowth } from "../support/growth.ts";
+import { dailyPart } from "../support/runs.ts";
 import { textShapes } from "./shapes.ts";
 
 // The CPU time of each format's reader grows linearly with what a model may write. Only a few formats had such a test, each for one text.
@@ -18,8 +19,12 @@ function markersOf(format: unknown): string[] {
   return [...found].slice(0, 6);
 }
 
-function measure(what: string, markers: readonly string[], read: (pieces: readonly string[]) => unknown): void {
-  const ratios = Object.entries(textShapes(markers)).map(([name, shape]) => {
+function measure(
+  what: string,
+  shapes: readonly (readonly [string, (size: number) => string])[],
+  read: (pieces: readonly string[]) => unknown,
+): void {
+  const ratios = shapes.map(([name, shape]) => {
     const work = (size: number) => {
       const text = shape(size);
       const pieces = Array.from({ length: Math.ceil(text.length / 5) }, (_, at) => text.slice(at * 5, at * 5 + 5));
@@ -33,8 +38,8 @@ function measure(what: string, markers: readonly string[], read: (pieces: readon
   expect(ratios.filter(([, ratio]) => ratio > maxGrowth)).toEqual([]);
 }
 
-test.each(knownFormats.map((format) => [format.id, format] as const))("%s", (id, format) => {
-  measure(`format ${id}`, markersOf(format), (pieces) => {
+test.each(knownFormats.map((format, at) => [format.id, format, at] as const))("%s", (id, format, at) => {
+  measure(`format ${id}`, dailyPart(Object.entries(textShapes(markersOf(format))), 3, at), (pieces) => {
     const reader = new TextReader({ format, choice: 0, newCallId: () => "call_1", stop: ["never"] });
     for (const piece of pieces) reader.push(piece);
     return reader.end();
@@ -43,7 +48,7 @@ test.each(knownFormats.map((format) => [format.id, format] as const))("%s", (id,
 
 test("the format that is found by its markers", () => {
   const markers = [...new Set(knownFormats.flatMap((format) => markersOf(format).slice(0, 1)))].slice(0, 16);
-  measure("marker reader", markers, (pieces) => {
+  measure("marker reader", Object.entries(textShapes(markers)), (pieces) => {
     const reader = new MarkerReader({ choice: 0, newCallId: () => "call_1" });
     for (const piece of pieces) reader.push(piece);
     return reader.end();

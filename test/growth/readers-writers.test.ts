@@ -13,6 +13,7 @@ import { plainText } from "../../src/text/formats/format.ts";
 import { readResponseBody } from "../../src/wire/apis/tolerant/read-response.ts";
 import { validBodies, validForms } from "../support/hostile-bodies.ts";
 import { growthOf, maxGrowth } from "../support/growth.ts";
+import { dailyPart } from "../support/runs.ts";
 import { eventShapes, frameShapes, wireShapes, type Shape } from "./shapes.ts";
 
 /*
@@ -54,9 +55,13 @@ function requestOf(port: Port, profile = lean): ReadRequest {
   return runSync(port.readRequest(body, "req_1", { profile, header }));
 }
 
-/** Prints the worst growth, and fails for each shape that grows too much. */
+let measured = 0;
+
+/** Prints the worst growth, and fails for each shape that grows too much. The profiles of a writer follow each other, and share the shapes by day. */
 function measure(what: string, shapes: Readonly<Record<string, (size: number) => () => unknown>>): void {
-  const ratios = Object.entries(shapes).map(([shape, work]) => [shape, growthOf(work)] as const);
+  const ratios = dailyPart(Object.entries(shapes), 2, measured++).map(
+    ([shape, work]) => [shape, growthOf(work)] as const,
+  );
   const [worst] = ratios.toSorted(([, a], [, b]) => b - a);
   if (process.env["TRUEWIRE_GROWTH"] !== undefined)
     process.stdout.write(`${what}: ${ratios.length} shapes, worst ${worst?.[1].toFixed(1)} (${worst?.[0]})\n`);

@@ -5,7 +5,15 @@ import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { waitMs } from "./hang.ts";
 
-const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
+// The headless shell is the same browser without its windows, and takes a fifth less time.
+const names = [
+  "chromium-headless-shell",
+  "chromium",
+  "chromium-browser",
+  "google-chrome",
+  "google-chrome-stable",
+  "chrome",
+];
 
 /** Chromium or a browser of its kind: `$CHROME_PATH`, else the first on the PATH; undefined when there is none. */
 export function findChromium(): string | undefined {

@@ -10,7 +10,7 @@ export type Work = (size: number) => () => unknown;
 export const maxGrowth = 12;
 
 /** The work whose cost is compared lasts at least this long, in milliseconds of CPU time: far more than a clock's step. */
-const minMs = 2;
+const minMs = 1;
 /** Linear work of this size takes longer than `minMs`, or is so quick that its growth does not matter. */
 const maxSize = 1 << 13;
 

@@ -9,6 +9,14 @@ export function times(normal: number): number {
   return Math.ceil(normal * factor);
 }
 
+/**
+ * Of cases that differ little, one of `share` with all other tests, and all of them at night. `first` is which one: tests with the same list
+ * begin at different places, so that together they try each case.
+ */
+export function dailyPart<Case>(cases: readonly Case[], share: number, first = 0): Case[] {
+  return isNightly ? [...cases] : cases.filter((_, at) => (at + first) % share === 0);
+}
+
 /** The same as options of fast-check. With all other tests the seed is fixed: the tests of a commit are the same each time. */
 export function runs(normal: number): { readonly numRuns: number; readonly seed?: number } {
   return { numRuns: times(normal), ...(!isNightly && { seed: 47 }) };
