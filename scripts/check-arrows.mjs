@@ -33,7 +33,7 @@ const rooms = {
   "engines/program": [...wire, "text/formats", "engines/lifecycle", "wire/random"],
   "judge/check": [...wire, "wire/random"],
   "judge/capture": wire,
-  "judge/between": [...wire, "wire/random", "judge/library"],
+  "judge/between": [...wire, "wire/random", "judge/library", "judge/capture"],
   "judge/inspect": ["wire/core", "judge/capture"],
   "judge/library": [...wire, "text/formats", "text/templates", "wire/random"],
   "serve/kv": [],

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { cachedShare, promptPrice } from "./anthropic-cache.ts";
-import type { Json } from "./anthropic-cache.ts";
-import { startAnthropic } from "./anthropic.ts";
+import type { Json } from "../../src/judge/between/facts.ts";
+import { cachedShare, promptPrice, startAnthropic } from "./anthropic.ts";
 import type { AnthropicDouble, DoubleTurn } from "./anthropic.ts";
 
 /* The double itself: other tests trust what it refuses and what it charges. */
@@ -49,7 +48,30 @@ describe("what the double refuses", () => {
     [{ thinking: enabled, messages: [user, { role: "assistant", content: [use] }, result] }, "but found `tool_use`"],
     [{ thinking: enabled, max_tokens: 1024 }, "`max_tokens` must be greater than"],
     [{ thinking: enabled, temperature: 0.5 }, "`temperature` may only be set to 1"],
-    [{ thinking: { type: "adaptive" } }, "Input tag 'adaptive' found using 'type'"],
+    [{ thinking: { type: "adaptive" } }, "adaptive thinking is not supported on this model"],
+    [
+      { messages: [user, { role: "assistant", content: [{ type: "thinking", thinking: "x" }, use] }, result] },
+      "messages.1.content.0.thinking.signature: Field required",
+    ],
+    [{ messages: [user, { role: "assistant", content: [use, use] }, result] }, "`tool_use` ids must be unique"],
+    [
+      {
+        messages: [
+          user,
+          { role: "assistant", content: [{ ...use, id: "a b" }] },
+          { role: "user", content: [{ type: "tool_result", tool_use_id: "a b", content: "ok" }] },
+        ],
+      },
+      "messages.1.content.0.tool_use.id: String should match pattern",
+    ],
+    [{ model: "claude-3-5-haiku-20241022", thinking: enabled }, "thinking: This model does not support thinking."],
+    [
+      {
+        cache_control: ephemeral,
+        system: Array.from({ length: 4 }, () => ({ type: "text", text: "a", cache_control: ephemeral })),
+      },
+      "A maximum of 4 blocks with cache_control may be provided. Found 5.",
+    ],
     [{ thinking: enabled, model: "claude-opus-4-8" }, '"thinking.type.enabled" is not supported'],
     [{ context_management: { edits: [{ type: "clear_thinking_20251015" }] } }, "strategy requires `thinking`"],
     [
@@ -137,33 +159,33 @@ describe("what the double charges", () => {
     await ask(asked(1, { cache_control: ephemeral }));
     await ask(asked(2, { cache_control: ephemeral }));
     const [, , third, fourth] = double.usages;
-    expect(third).toMatchObject({ input_tokens: 0, cache_read_input_tokens: 0 });
-    expect(third?.cache_creation_input_tokens).toBeGreaterThan(2000);
-    expect(fourth?.cache_read_input_tokens).toBe(0);
+    expect(third?.read).toBe(0);
+    expect(third?.written.short).toBe(third?.total);
+    expect(fourth?.read).toBe(0);
     // The last message of the third request is not in the fourth, so that the prefix at its mark is not, either.
     await ask(
       asked(3, { cache_control: ephemeral, messages: [...step(2), user, { role: "assistant", content: "A" }, user] }),
     );
-    expect(double.usages[4]?.cache_read_input_tokens).toBeGreaterThan(2000);
+    expect(double.usages[4]?.read).toBeGreaterThan(2000);
     expect(promptPrice(double.usages.slice(4))).toBeLessThan(promptPrice(double.usages.slice(3, 4)) / 5);
   });
 
   test("a mark looks at twenty positions, ends after its time, and caches no short prompt", async () => {
     const marked = { cache_control: ephemeral };
     await ask({ ...marked, messages: [user] });
-    expect(double.usages[0]).toMatchObject({ cache_creation_input_tokens: 0 });
+    expect(double.usages[0]).toMatchObject({ written: { hour: 0, short: 0 } });
     const turns = (count: number) => ({ system: long, ...marked, messages: [...step(count), user] });
     const withHistory = (count: number) => ({ system: long, ...marked, messages: [...step(count)].slice(0, -1) });
     await ask(withHistory(1));
     await ask(withHistory(10));
-    expect(double.usages[2]?.cache_read_input_tokens).toBeGreaterThan(2000);
+    expect(double.usages[2]?.read).toBeGreaterThan(2000);
     await ask(withHistory(40));
-    expect(double.usages[3]?.cache_read_input_tokens).toBe(0);
+    expect(double.usages[3]?.read).toBe(0);
     time = 300_001;
     await ask(withHistory(11));
-    expect(double.usages[4]?.cache_read_input_tokens).toBe(0);
+    expect(double.usages[4]?.read).toBe(0);
     await ask(turns(11), "key-b");
-    expect(double.usages[5]?.cache_read_input_tokens).toBe(0);
+    expect(double.usages[5]?.read).toBe(0);
   });
 
   test("a change of the tools or of the thinking begins anew", async () => {
@@ -171,12 +193,12 @@ describe("what the double charges", () => {
     const marks = { system: [{ type: "text", text: long, cache_control: ephemeral }], messages: [user] };
     await ask(marked);
     await ask({ ...marked, tools: [tool] });
-    expect(double.usages[1]?.cache_read_input_tokens).toBe(0);
+    expect(double.usages[1]?.read).toBe(0);
     await ask({ ...marked, thinking: enabled });
-    expect(double.usages[2]?.cache_read_input_tokens).toBe(0);
+    expect(double.usages[2]?.read).toBe(0);
     await ask(marks);
     await ask({ ...marks, thinking: enabled });
-    expect(double.usages[4]?.cache_read_input_tokens).toBeGreaterThan(2000);
+    expect(double.usages[4]?.read).toBeGreaterThan(2000);
   });
 });
 

@@ -1,16 +1,31 @@
 import { createHmac } from "node:crypto";
-import { createServer } from "node:http";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { AnthropicCache } from "./anthropic-cache.ts";
-import type { Json, PromptUsage } from "./anthropic-cache.ts";
-import { promptBlocks, refusalOf } from "./anthropic-rules.ts";
-import { listen, pieces, readBody, sendJson } from "./chat-server.ts";
+import { type AnswerPart, answerOf, type Json, type ScriptedFailure } from "../../src/judge/between/facts.ts";
+import { type PromptCharge, usageOf } from "../../src/judge/between/prompt-cache.ts";
+import { startVendor } from "../../src/judge/between/vendor.ts";
+import { refusalOf } from "./anthropic-rules.ts";
 import type { Refusal } from "./chat-server.ts";
 
 /*
  * A server that speaks Anthropic's Messages API and is as strict: it signs thinking with keys of its own, so that invented and foreign
- * signatures are refused, and it charges for prompts as Anthropic does (see anthropic-rules.ts and anthropic-cache.ts).
+ * signatures are refused, and it charges for prompts as Anthropic does (src/judge/between).
  */
+
+/**
+ * The price of prompts in multiples of the price of an uncached token. Source: the pricing table of
+ * https://platform.claude.com/docs/en/build-with-claude/prompt-caching.
+ */
+export function promptPrice(charges: readonly PromptCharge[]): number {
+  return charges.reduce((sum, { total, read, written: { hour, short } }) => {
+    const full = total - read - hour - short;
+    return sum + full + read * 0.1 + short * 1.25 + hour * 2;
+  }, 0);
+}
+
+/** The share of all prompts' tokens that was read from the cache: 0 to 1. */
+export function cachedShare(charges: readonly PromptCharge[]): number {
+  const sum = (member: "total" | "read"): number => charges.reduce((all, one) => all + one[member], 0);
+  return sum("total") === 0 ? 0 : sum("read") / sum("total");
+}
 
 /** What the model answers. Blocks come in the order of the members. */
 export interface DoubleTurn {
@@ -49,7 +64,7 @@ export interface AnthropicDouble {
   /** The words of refusals, in order. */
   readonly refusals: readonly string[];
   /** What each accepted request was charged for its prompt. */
-  readonly usages: readonly PromptUsage[];
+  readonly usages: readonly PromptCharge[];
   /** Bodies of `count_tokens` that were accepted, in order. */
   readonly counts: readonly Json[];
   close(): Promise<void>;
@@ -58,61 +73,46 @@ export interface AnthropicDouble {
 /** Starts the server on loopback. */
 export async function startAnthropic(options: AnthropicDoubleOptions): Promise<AnthropicDouble> {
   const { accounts, minCachedTokens = 1024, now = () => 0, refusedMembers = [], counted } = options;
-  const paths = new Set(["/v1/messages", ...(counted === false ? [] : ["/v1/messages/count_tokens"])]);
   const requests: Json[] = [];
   const texts: string[] = [];
   const refusals: string[] = [];
-  const usages: PromptUsage[] = [];
+  const usages: PromptCharge[] = [];
   const counts: Json[] = [];
-  const caches = new Map(Object.values(accounts).map((account) => [account, new AnthropicCache(minCachedTokens)]));
 
-  const refuse = (response: ServerResponse, status: number, type: string, message: string): void => {
+  const refuse = (status: number, type: string, message: string): ScriptedFailure => {
     refusals.push(message);
-    const error = { type: "error", error: { type, message }, request_id: "req_double" };
-    sendJson(response, status, error);
+    return { status, body: { type: "error", error: { type, message }, request_id: "req_double" } };
   };
-
-  const answer = (request: IncomingMessage, response: ServerResponse, text: string, counting: boolean): void => {
-    const account = accounts[String(request.headers["x-api-key"])];
-    if (account === undefined) return refuse(response, 401, "authentication_error", "invalid x-api-key");
-    if (request.headers["anthropic-version"] === undefined)
-      return refuse(response, 400, "invalid_request_error", "anthropic-version: header is required");
-    const body = JSON.parse(text) as Json;
-    const isValid = (type: string, block: Json): boolean =>
-      type === "thinking"
-        ? isSignature(account, String(block["thinking"]), String(block["signature"]))
-        : isRedacted(account, String(block["data"]));
-    const refused = refusalOf(counting ? { max_tokens: 1e6, ...body } : body, { isValid, refusedMembers });
-    if (refused !== undefined) return refuse(response, 400, "invalid_request_error", refused);
-    if (counting) {
-      counts.push(body);
-      return sendJson(response, 200, { input_tokens: counted || Math.ceil(text.length / 4) });
-    }
-    const further = options.refusal?.(body);
-    if (further) {
-      refusals.push(JSON.stringify(further.body));
-      return sendJson(response, further.status, further.body);
-    }
-    const { thinking, tool_choice: choice, model } = body;
-    const usage = caches.get(account)?.charge(promptBlocks(body), model, { thinking, choice }, now());
-    if (!usage) return refuse(response, 500, "api_error", "Internal server error");
-    const index = requests.push(body) - 1;
-    texts.push(text);
-    usages.push(usage);
-    const message = messageOf(options.answer(body, index), body, { account, index, usage });
-    if (body["stream"] === true)
-      response.writeHead(200, { "content-type": "text/event-stream" }).end(streamOf(message));
-    else sendJson(response, 200, message);
-  };
-
-  const http = createServer((request, response) => {
-    const path = request.url?.split("?")[0] ?? "";
-    if (path === "/v1/models") return sendJson(response, 200, { data: [], has_more: false });
-    if (!paths.has(path) || request.method !== "POST")
-      return refuse(response, 404, "not_found_error", `Not found: ${path}`);
-    void readBody(request).then((text) => answer(request, response, text, path.endsWith("/count_tokens")));
+  const { url, close } = await startVendor({
+    apis: ["messages"],
+    port: 0,
+    account: (key) => accounts[key] ?? "",
+    leastCachedTokens: minCachedTokens,
+    now,
+    ...(counted !== undefined && { counted }),
+    refusal({ key, headers, body = {}, counts: isCount }) {
+      const account = accounts[key];
+      if (account === undefined) return refuse(401, "authentication_error", "invalid x-api-key");
+      if (headers["anthropic-version"] === undefined)
+        return refuse(400, "invalid_request_error", "anthropic-version: header is required");
+      const refused = refusalOf(body, { isOwn: (block) => isOwn(account, block), refusedMembers });
+      if (refused !== undefined) return refuse(400, "invalid_request_error", refused);
+      const further = isCount ? undefined : options.refusal?.(body);
+      if (further) refusals.push(JSON.stringify(further.body));
+      return further && { status: further.status, body: further.body as Json };
+    },
+    onRequest({ refusal, counts: isCount, body = {} }) {
+      if (refusal) refusals.push(refusal.message);
+      else if (isCount) counts.push(body);
+    },
+    answer({ key, body = {}, text }, charge) {
+      const index = requests.push(body) - 1;
+      texts.push(text);
+      usages.push(charge);
+      const parts = partsOf(options.answer(body, index), body, { account: accounts[key] ?? "", index });
+      return { batches: answerOf(parts, { usage: usageOf(charge, Math.ceil(JSON.stringify(parts).length / 4)) }) };
+    },
   });
-  const { url, close } = await listen(http);
   return { url: `${url}/v1`, requests, texts, refusals, usages, counts, close };
 }
 
@@ -146,95 +146,29 @@ function isRedacted(account: string, data: string): boolean {
   return data === redactedOf(account, Buffer.from(content, "base64").toString());
 }
 
-interface Answered {
-  readonly account: string;
-  readonly index: number;
-  readonly usage: PromptUsage;
+function isOwn(account: string, block: Json): boolean {
+  return block["type"] === "thinking"
+    ? isSignature(account, String(block["thinking"]), String(block["signature"]))
+    : isRedacted(account, String(block["data"]));
 }
 
-interface Message {
-  readonly content: readonly Json[];
-  readonly usage: Json;
-  readonly [name: string]: unknown;
-}
-
-function messageOf(turn: DoubleTurn, body: Json, { account, index, usage }: Answered): Message {
-  const { thinking: text, redacted = false, calls = [] } = turn;
-  const thinking = (body["thinking"] ?? { type: "disabled" }) as Json;
-  const content: Json[] = [];
-  if (text !== undefined && thinking["type"] !== "disabled") {
-    if (redacted) content.push({ type: "redacted_thinking", data: redactedOf(account, text) });
-    else {
-      const shown = thinking["display"] === "omitted" ? "" : text;
-      content.push({ type: "thinking", thinking: shown, signature: signatureOf(account, text) });
-    }
-  }
-  if (turn.text !== undefined) content.push({ type: "text", text: turn.text });
-  for (const [at, { name, input }] of calls.entries()) {
-    const id = `toolu_01${codeOf(account, "id", `${index} ${at}`)
-      .replace(/[^a-zA-Z0-9]/g, "")
-      .slice(0, 22)}`;
-    content.push({ type: "tool_use", id, name, input });
-  }
-  return {
-    id: `msg_01${codeOf(account, "id", String(index))
-      .replace(/[^a-zA-Z0-9]/g, "")
-      .slice(0, 22)}`,
-    type: "message",
-    role: "assistant",
-    model: body["model"],
-    content,
-    stop_reason: calls.length > 0 ? "tool_use" : "end_turn",
-    stop_sequence: null,
-    usage: { ...usage, output_tokens: Math.ceil(JSON.stringify(content).length / 4), service_tier: "standard" },
-  };
-}
-
-/** The events of a message. */
-function streamOf(message: Message): string {
-  const { content, stop_reason, stop_sequence, usage, ...head } = message;
-  const event = (data: Json): string => `event: ${String(data["type"])}\ndata: ${JSON.stringify(data)}\n\n`;
-  const start = { ...head, content: [], stop_reason: null, stop_sequence: null, usage: { ...usage, output_tokens: 1 } };
-  const blocks = content.flatMap((block, index) => {
-    const { shown, deltas } = piecesOf(block);
-    return [
-      event({ type: "content_block_start", index, content_block: shown }),
-      ...deltas.map((delta) => event({ type: "content_block_delta", index, delta })),
-      event({ type: "content_block_stop", index }),
-    ];
-  });
+function partsOf(
+  { thinking: text, redacted = false, text: said, calls = [] }: DoubleTurn,
+  body: Json,
+  { account, index }: { readonly account: string; readonly index: number },
+): AnswerPart[] {
+  const { type = "disabled" } = (body["thinking"] ?? {}) as Json;
+  const reasoning: AnswerPart = redacted
+    ? { reasoning: "", state: { kind: "redacted", value: redactedOf(account, text ?? "") } }
+    : { reasoning: text ?? "", state: { kind: "signature", value: signatureOf(account, text ?? "") } };
+  const letters = (at: number): string => codeOf(account, "id", `${index} ${at}`).replace(/[^a-zA-Z0-9]/g, "");
   return [
-    event({ type: "message_start", message: start }),
-    ...blocks,
-    event({ type: "message_delta", delta: { stop_reason, stop_sequence }, usage }),
-    event({ type: "message_stop" }),
-  ].join("");
-}
-
-function piecesOf(block: Json): { readonly shown: Json; readonly deltas: readonly Json[] } {
-  switch (block["type"]) {
-    case "text":
-      return {
-        shown: { ...block, text: "" },
-        deltas: pieces(String(block["text"])).map((text) => ({ type: "text_delta", text })),
-      };
-    case "thinking":
-      return {
-        shown: { type: "thinking", thinking: "", signature: "" },
-        deltas: [
-          ...pieces(String(block["thinking"])).map((thinking) => ({ type: "thinking_delta", thinking })),
-          { type: "signature_delta", signature: block["signature"] },
-        ],
-      };
-    case "tool_use":
-      return {
-        shown: { ...block, input: {} },
-        deltas: pieces(JSON.stringify(block["input"])).map((partial_json) => ({
-          type: "input_json_delta",
-          partial_json,
-        })),
-      };
-    default:
-      return { shown: block, deltas: [] };
-  }
+    ...(text !== undefined && type !== "disabled" ? [reasoning] : []),
+    ...(said === undefined ? [] : [{ text: said }]),
+    ...calls.map(({ name, input }, at) => ({
+      id: `toolu_01${letters(at).slice(0, 22)}`,
+      name,
+      arguments: JSON.stringify(input),
+    })),
+  ];
 }

@@ -1,7 +1,12 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { createServer, type ServerResponse } from "node:http";
+import { type AnswerPart, answerOf } from "../../src/judge/between/facts.ts";
+import { startVendor, vendorContext } from "../../src/judge/between/vendor.ts";
+import { exact } from "../../src/wire/apis/profile.ts";
+import { responsesPort } from "../../src/wire/apis/responses/port.ts";
+import { accumulate } from "../../src/wire/core/accumulate.ts";
 import { isObject, type JsonObject } from "../../src/wire/core/json.ts";
-import { listen, readBody, sendJson } from "./chat-server.ts";
+import { runSync } from "../../src/wire/core/steps.ts";
+import { listOf } from "./chat-server.ts";
 
 /*
  * OpenAI's Responses API as a session meets it: what it stores, what it encrypts, and what it demands of the items of earlier turns.
@@ -118,12 +123,22 @@ class Vault {
 /** As Fernet's: encrypted contents begin with `gAAA`. */
 const version = Buffer.from([0x80]);
 
+/** An accepted request, whose items are stored when its answer has been sent. */
+interface Accepted {
+  readonly body: JsonObject;
+  readonly organization: string;
+  readonly input: readonly JsonObject[];
+  /** The answer as it was sent. */
+  readonly sent: () => string;
+}
+
 /** The API without HTTP: what it stores, and the answers to bodies. */
 export class OpenAiService {
   readonly models: readonly string[];
   readonly #options: Omit<OpenAiDoubleOptions, "organizations">;
   readonly #vault: Vault;
   readonly #stores = new Map<string, Store>();
+  #unstored: Accepted[] = [];
 
   constructor(options: Omit<OpenAiDoubleOptions, "organizations">) {
     this.#options = options;
@@ -131,21 +146,82 @@ export class OpenAiService {
     this.models = ["gpt-5", ...(options.plainModels ?? [])];
   }
 
-  /** Returns the answer to a body. Throws `Refused`. */
-  answer(body: JsonObject, organization = "org-1"): Answer {
-    const { plainModels = [], turn } = this.#options;
-    const vault = this.#vault;
-    let store = this.#stores.get(organization);
-    if (!store) this.#stores.set(organization, (store = new Store()));
-    checkMembers(body, this.models, plainModels);
+  /** Returns the items of the conversation. Throws `Refused`. */
+  check(body: JsonObject, organization: string): readonly JsonObject[] {
+    for (const accepted of this.#unstored.splice(0)) if (accepted.body["store"] !== false) this.#keep(accepted);
+    const store = this.#storeOf(organization);
+    checkModel(body, this.models, this.#options.plainModels ?? []);
     const input = fullInput(body, store);
-    checkItems(input, { body, store, vault, organization });
-    const { reasoning, ...rest } = turn({ body, input });
-    const reasons = reasoning !== undefined && !plainModels.includes(String(body["model"]));
-    const answer = new Answer(body, reasons ? { ...rest, reasoning } : rest, { vault, organization });
-    if (body["store"] !== false) answer.putInto(store, input);
-    return answer;
+    checkItems(input, { body, store, vault: this.#vault, organization });
+    return input;
   }
+
+  /** Returns what the model says to a body that `check` has accepted. */
+  parts({ body, organization, input, sent }: Accepted): AnswerPart[] {
+    this.#unstored.push({ body, organization, input, sent });
+    const { reasoning: text, ...turn } = this.#options.turn({ body, input });
+    const isCustom = (name: string): boolean =>
+      listOf(body["tools"]).some((tool) => tool["type"] === "custom" && tool["name"] === name);
+    const rest = [
+      ...(turn.text === undefined ? [] : [{ text: turn.text }]),
+      ...(turn.calls ?? []).map((call) => ({
+        id: `call_${randomBytes(12).toString("hex")}`,
+        ...call,
+        ...(isCustom(call.name) && { kind: "custom" as const }),
+      })),
+    ];
+    if (text === undefined || this.#options.plainModels?.includes(String(body["model"]))) return rest;
+    const [first] = rest;
+    const next = first && ("text" in first ? "message" : first.id);
+    const showsSummary = isObject(body["reasoning"]) && typeof body["reasoning"]["summary"] === "string";
+    const value = this.#vault.encrypt({ organization, text, next });
+    return [{ reasoning: showsSummary ? text : "", summary: 0, state: { kind: "encrypted", value } }, ...rest];
+  }
+
+  /** Returns the whole response to a body. Throws `Refused`. */
+  answer(body: JsonObject, organization = "org-1"): JsonObject {
+    const input = this.check(body, organization);
+    let written = "";
+    const parts = this.parts({ body, organization, input, sent: () => written });
+    const generation = accumulate(answerOf(parts).flat());
+    const read = runSync(responsesPort.readRequest(body, "req_1", { profile: exact, forwards: true }));
+    written = read.writeResponse(generation, vendorContext(String(body["model"])));
+    return JSON.parse(written) as JsonObject;
+  }
+
+  #storeOf(organization: string): Store {
+    const store = this.#stores.get(organization) ?? new Store();
+    this.#stores.set(organization, store);
+    return store;
+  }
+
+  #keep({ organization, input, sent }: Accepted): void {
+    const response = responseIn(sent());
+    if (!response) return;
+    const store = this.#storeOf(organization);
+    const items = listOf(response["output"]).map(withoutEncrypted);
+    store.responses.set(String(response["id"]), [...input, ...items]);
+    const [first, second] = items;
+    const reasoning = first?.["type"] === "reasoning" ? String(first["id"]) : undefined;
+    for (const item of items) {
+      const isFirst = item === first && reasoning !== undefined;
+      const [needs, next] = isFirst ? [undefined, nameOf(second)] : [reasoning, undefined];
+      store.items.set(String(item["id"]), { item, reasoning: needs, next });
+    }
+  }
+}
+
+function withoutEncrypted(item: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(item).filter(([name]) => name !== "encrypted_content"));
+}
+
+/** The response in a body, or at the end of a stream; undefined: it is not complete. */
+function responseIn(text: string): JsonObject | undefined {
+  if (text.startsWith("{")) return JSON.parse(text) as JsonObject;
+  const line = text.split("\n").findLast((one) => one.startsWith('data: {"type":"response.completed"'));
+  return line === undefined
+    ? undefined
+    : (JSON.parse(line.slice("data: ".length)) as { response: JsonObject }).response;
 }
 
 /** Starts the double on loopback. */
@@ -153,78 +229,52 @@ export async function startOpenAi({ organizations, ...options }: OpenAiDoubleOpt
   const requests: JsonObject[] = [];
   const refusals: string[] = [];
   const service = new OpenAiService(options);
-  const http = createServer((request, response) => {
-    const refuse = (refusal: OpenAiRefusal): void => {
-      refusals.push(refusal.message);
-      const { status, ...error } = refusal;
-      sendJson(response, status, { error: { ...error, type: "invalid_request_error" } });
-    };
-    const key = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
-    const organization = organizations ? organizations[key] : "org-1";
-    if (organization === undefined)
-      return refuse({
-        status: 401,
-        message: "Incorrect API key provided.",
-        param: null,
-        code: "invalid_api_key",
-      });
-    if (request.method === "GET" && request.url === "/v1/models")
-      return sendJson(response, 200, {
-        object: "list",
-        data: service.models.map((id) => ({ id, object: "model", created: 1_760_000_000, owned_by: "system" })),
-      });
-    if (request.method !== "POST" || request.url !== "/v1/responses")
-      return sendJson(response, 404, { error: { message: `Invalid URL (${request.method} ${request.url})` } });
-    void readBody(request).then((text) => {
-      if (text === "") return sendJson(response, 400, { error: { message: "We could not parse the JSON body." } });
-      const body = JSON.parse(text) as JsonObject;
-      requests.push(body);
+  const inputs = new WeakMap<object, readonly JsonObject[]>();
+  const organizationOf = (key: string): string | undefined => (organizations ? organizations[key] : "org-1");
+  const { url, close } = await startVendor({
+    apis: ["responses"],
+    port: 0,
+    models: service.models,
+    refusal(received) {
+      const { body = {}, key } = received;
       try {
-        const answer = service.answer(body, organization);
-        if (body["stream"] === true) answer.stream(response);
-        else sendJson(response, 200, answer.body("completed"));
+        const organization = organizationOf(key);
+        if (organization === undefined) throw new Refused("Incorrect API key provided.", null, "invalid_api_key", 401);
+        requests.push(body);
+        inputs.set(received, service.check(body, organization));
+        return undefined;
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
-        refuse(error.refusal);
+        const { status, ...own } = error.refusal;
+        refusals.push(own.message);
+        return { status, body: { error: { ...own, type: "invalid_request_error" } } };
       }
-    });
+    },
+    onRequest({ refusal }) {
+      if (refusal) refusals.push(refusal.message);
+    },
+    answer(received) {
+      const { body = {}, key } = received;
+      const input = inputs.get(received) ?? [];
+      const sent = (): string => received.sent;
+      const parts = service.parts({ body, organization: organizationOf(key) ?? "", input, sent });
+      return { batches: answerOf(parts) };
+    },
   });
-  const { url, close } = await listen(http);
   return { url: `${url}/v1`, requests, refusals, close };
 }
 
 /* Requests */
 
-/** Members of a request. Source: `CreateResponse` of the specification. */
-const members = new Set(
-  `background client_metadata context_management conversation include input instructions max_output_tokens max_tool_calls metadata model
-  parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning safety_identifier
-  service_tier store stream stream_options temperature text tool_choice tools top_logprobs top_p truncation user`.split(
-    /\s+/,
-  ),
-);
-
-const includable = new Set([
-  "file_search_call.results",
-  "web_search_call.results",
-  "web_search_call.action.sources",
-  "message.input_image.image_url",
-  "computer_call_output.output.image_url",
-  "code_interpreter_call.outputs",
-  "reasoning.encrypted_content",
-  "message.output_text.logprobs",
-]);
-
-function checkMembers(body: JsonObject, models: readonly string[], plain: readonly string[]): void {
-  for (const name of Object.keys(body)) if (!members.has(name)) throw unknown(name);
-  const { model, include, reasoning } = body;
+function checkModel(
+  { model, include, reasoning }: JsonObject,
+  models: readonly string[],
+  plain: readonly string[],
+): void {
   if (!models.includes(String(model)))
     throw new Refused(`The requested model '${String(model)}' does not exist.`, "model", "model_not_found");
-  for (const [at, value] of (Array.isArray(include) ? include : []).entries())
-    if (!includable.has(String(value)))
-      throw new Refused(`Invalid value: '${String(value)}'.`, `include[${at}]`, "invalid_value");
   if (!plain.includes(String(model))) return;
-  if (isObject(reasoning) && reasoning["effort"] !== undefined && reasoning["effort"] !== null)
+  if (isObject(reasoning) && (reasoning["effort"] ?? null) !== null)
     throw new Refused(
       "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
       "reasoning.effort",
@@ -405,199 +455,5 @@ function checkContent({ role, content }: JsonObject, path: string): void {
       `${path}.content[${at}].type`,
       "invalid_value",
     );
-  }
-}
-
-/* Answers */
-
-const digits = (count: number): string => randomBytes(count / 2).toString("hex");
-
-/** What the ids of a conversation's responses and items have in common (recordings of 2026-04). */
-class Ids {
-  readonly #head: string;
-  readonly #group: string;
-
-  /** `previous`: the response that this one continues. */
-  constructor(previous: unknown) {
-    const [, head, group] = /^resp_([0-9a-f]{16})00[0-9a-f]{12}([0-9a-f]{4})/.exec(String(previous)) ?? [];
-    this.#head = head ?? `0${digits(16).slice(1)}`;
-    this.#group = group ?? `819${digits(2).slice(1)}`;
-  }
-
-  next(prefix: string): string {
-    return `${prefix}_${this.#head}00${digits(12)}${this.#group}${digits(16)}`;
-  }
-}
-
-/** One response. Its encrypted contents differ each time that it is written, as OpenAI's do. */
-class Answer {
-  readonly #request: JsonObject;
-  readonly #text: string;
-  readonly #maker: { readonly vault: Vault; readonly organization: string };
-  readonly #id: string;
-  readonly #items: readonly JsonObject[];
-
-  constructor(
-    request: JsonObject,
-    { reasoning, text, calls = [] }: OpenAiTurn,
-    maker: { readonly vault: Vault; readonly organization: string },
-  ) {
-    this.#request = request;
-    this.#maker = maker;
-    const ids = new Ids(request["previous_response_id"]);
-    this.#id = ids.next("resp");
-    this.#text = reasoning ?? "";
-    const { tools, reasoning: options } = request;
-    const showsSummary = isObject(options) && typeof options["summary"] === "string";
-    const isCustom = (name: string): boolean =>
-      Array.isArray(tools) &&
-      tools.some((tool) => isObject(tool) && tool["type"] === "custom" && tool["name"] === name);
-    const items: JsonObject[] = [];
-    if (reasoning !== undefined)
-      items.push({
-        id: ids.next("rs"),
-        type: "reasoning",
-        summary: showsSummary ? [{ type: "summary_text", text: reasoning }] : [],
-      });
-    if (text !== undefined)
-      items.push({
-        id: ids.next("msg"),
-        type: "message",
-        status: "completed",
-        role: "assistant",
-        content: [{ type: "output_text", annotations: [], logprobs: [], text }],
-      });
-    for (const { name, arguments: input } of calls) {
-      const call = { status: "completed", call_id: `call_${randomBytes(12).toString("hex")}`, name };
-      items.push(
-        isCustom(name)
-          ? { id: ids.next("ctc"), type: "custom_tool_call", ...call, input }
-          : { id: ids.next("fc"), type: "function_call", ...call, arguments: input },
-      );
-    }
-    this.#items = items;
-  }
-
-  putInto(store: Store, input: readonly JsonObject[]): void {
-    store.responses.set(this.#id, [...input, ...this.#items]);
-    const [first, second] = this.#items;
-    const reasoning = first?.["type"] === "reasoning" ? String(first["id"]) : undefined;
-    for (const item of this.#items) {
-      const isFirst = item === first && reasoning !== undefined;
-      store.items.set(String(item["id"]), {
-        item,
-        reasoning: isFirst ? undefined : reasoning,
-        next: isFirst ? nameOf(second) : undefined,
-      });
-    }
-  }
-
-  body(status: "in_progress" | "completed"): JsonObject {
-    const {
-      model,
-      store = true,
-      tools = [],
-      instructions = null,
-      previous_response_id: previous = null,
-    } = this.#request;
-    const usage = {
-      input_tokens: 10,
-      input_tokens_details: { cached_tokens: 0 },
-      output_tokens: 5,
-      output_tokens_details: { reasoning_tokens: this.#text === "" ? 0 : 3 },
-      total_tokens: 15,
-    };
-    const isDone = status === "completed";
-    return {
-      id: this.#id,
-      object: "response",
-      created_at: 1_760_000_000,
-      status,
-      error: null,
-      incomplete_details: null,
-      instructions,
-      model,
-      output: isDone ? this.#items.map((_, at) => this.#item(at)) : [],
-      parallel_tool_calls: true,
-      previous_response_id: previous,
-      store,
-      tools,
-      usage: isDone ? usage : null,
-    };
-  }
-
-  stream(response: ServerResponse): void {
-    response.writeHead(200, { "content-type": "text/event-stream" });
-    let number = 0;
-    const send = (type: string, more: JsonObject): void => {
-      response.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...more, sequence_number: number++ })}\n\n`);
-    };
-    send("response.created", { response: this.body("in_progress") });
-    send("response.in_progress", { response: this.body("in_progress") });
-    for (const at of this.#items.keys()) {
-      const item = this.#item(at);
-      const place = { item_id: item["id"], output_index: at };
-      send("response.output_item.added", { output_index: at, item: emptied(item) });
-      const deltas = (type: string, text: unknown, more: JsonObject = {}): void => {
-        for (const delta of String(text).match(/.{1,7}/gsu) ?? []) send(`${type}.delta`, { ...place, ...more, delta });
-      };
-      switch (item["type"]) {
-        case "reasoning":
-          for (const [index, part] of (item["summary"] as readonly JsonObject[]).entries()) {
-            const { text } = part;
-            const summary = { summary_index: index };
-            send("response.reasoning_summary_part.added", { ...place, ...summary, part: { ...part, text: "" } });
-            deltas("response.reasoning_summary_text", text, summary);
-            send("response.reasoning_summary_text.done", { ...place, ...summary, text });
-            send("response.reasoning_summary_part.done", { ...place, ...summary, part });
-          }
-          break;
-        case "message": {
-          const [part = {}] = item["content"] as readonly JsonObject[];
-          const { text } = part;
-          const content = { content_index: 0 };
-          send("response.content_part.added", { ...place, ...content, part: { ...part, text: "" } });
-          deltas("response.output_text", text, { ...content, logprobs: [] });
-          send("response.output_text.done", { ...place, ...content, logprobs: [], text });
-          send("response.content_part.done", { ...place, ...content, part });
-          break;
-        }
-        case "function_call":
-          deltas("response.function_call_arguments", item["arguments"]);
-          send("response.function_call_arguments.done", { ...place, arguments: item["arguments"] });
-          break;
-        case "custom_tool_call":
-          deltas("response.custom_tool_call_input", item["input"]);
-          send("response.custom_tool_call_input.done", { ...place, input: item["input"] });
-      }
-      send("response.output_item.done", { output_index: at, item });
-    }
-    send("response.completed", { response: this.body("completed") });
-    response.end();
-  }
-
-  /** The item as the client gets it: reasoning with its encrypted content if that is included. */
-  #item(at: number): JsonObject {
-    const item = this.#items[at] ?? {};
-    const { include } = this.#request;
-    const isIncluded = Array.isArray(include) && include.includes("reasoning.encrypted_content");
-    if (item["type"] !== "reasoning" || !isIncluded) return item;
-    const { vault, organization } = this.#maker;
-    const content = { organization, text: this.#text, next: nameOf(this.#items[at + 1]) };
-    return { ...item, encrypted_content: vault.encrypt(content) };
-  }
-}
-
-/** An item as it begins. */
-function emptied(item: JsonObject): JsonObject {
-  switch (item["type"]) {
-    case "reasoning":
-      return { ...item, summary: [] };
-    case "message":
-      return { ...item, status: "in_progress", content: [] };
-    case "function_call":
-      return { ...item, status: "in_progress", arguments: "" };
-    default:
-      return { ...item, status: "in_progress", input: "" };
   }
 }

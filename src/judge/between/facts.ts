@@ -142,17 +142,22 @@ export function toolIn(
 export function answerOf(parts: readonly AnswerPart[], end: Partial<AnswerEnd> = {}): GenerationEvent[][] {
   const choice = 0;
   let index = 0;
-  const batches: GenerationEvent[][] = [];
+  const batches: GenerationEvent[][] = parts.length === 0 ? [[]] : [];
   for (const part of parts) {
     if ("reasoning" in part) {
       batches.push([{ type: "part-start", choice, kind: "reasoning" }]);
-      for (const text of chunksOf(part.reasoning)) batches.push([{ type: "reasoning-delta", choice, text }]);
+      const { summary } = part;
+      for (const text of chunksOf(part.reasoning))
+        batches.push([{ type: "reasoning-delta", choice, text, ...(summary !== undefined && { summary }) }]);
       batches.push([{ type: "part-end", choice, ...(part.state && { state: part.state }) }]);
-    } else if ("text" in part)
+    } else if ("text" in part) {
       for (const text of chunksOf(part.text)) batches.push([{ type: "text-delta", choice, text }]);
-    else {
-      const { id, name, arguments: json, state } = part;
-      batches.push([{ type: "tool-call-start", choice, index, id, name, ...(state && { state }) }]);
+      if (part.state) batches.push([{ type: "part-end", choice, state: part.state }]);
+    } else {
+      const { id, name, arguments: json, state, kind } = part;
+      batches.push([
+        { type: "tool-call-start", choice, index, id, name, ...(kind && { kind }), ...(state && { state }) },
+      ]);
       for (const chunk of chunksOf(json)) batches.push([{ type: "tool-call-delta", choice, index, arguments: chunk }]);
       batches.push([{ type: "tool-call-end", choice, index: index++, status: "succeeded" }]);
     }
@@ -169,9 +174,15 @@ export function answerOf(parts: readonly AnswerPart[], end: Partial<AnswerEnd> =
 }
 
 export type AnswerPart =
-  | { readonly text: string }
-  | { readonly reasoning: string; readonly state?: ReasoningState }
-  | { readonly id: string; readonly name: string; readonly arguments: string; readonly state?: CallState };
+  | { readonly text: string; readonly state?: ReasoningState }
+  | { readonly reasoning: string; readonly summary?: number; readonly state?: ReasoningState }
+  | {
+      readonly id: string;
+      readonly name: string;
+      readonly arguments: string;
+      readonly kind?: "custom";
+      readonly state?: CallState;
+    };
 
 interface AnswerEnd {
   readonly reason: "stop" | "length" | "tool-calls" | "content-filter";

@@ -413,11 +413,11 @@ const requestFacts: Readonly<Record<string, RequestFact>> = {
     isQuick: true,
     messages: (body) => ({
       ...(
-        messagesParts({ type: "text", text: "Read this.", cache_control: { type: "ephemeral", ttl: "1h" } }) as (
+        messagesParts({ type: "text", text: "Read this.", cache_control: { type: "ephemeral" } }) as (
           body: Json,
         ) => Json
       )(body),
-      system: [{ type: "text", text: "A rule.", cache_control: { type: "ephemeral" } }],
+      system: [{ type: "text", text: "A rule.", cache_control: { type: "ephemeral", ttl: "1h" } }],
       tools: [{ ...messagesTool, cache_control: { type: "ephemeral", ttl: "1h" } }],
     }),
   },

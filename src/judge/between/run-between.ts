@@ -4,7 +4,8 @@ import { answerFactsOf } from "./answer-facts.ts";
 import { type AnswerPart, answerOf, type Api, apis, type Fact, factIn, type Json, markerOf } from "./facts.ts";
 import { type FactFinding, type Finding, joinFindings } from "./finding.ts";
 import { judgeAnswer, judgeRequest, type Observed } from "./judge-fact.ts";
-import { cachedTokens, judgeCache, type Prices, promptTokensOf } from "./prompt-cache.ts";
+import { judgeCache, type Prices, usageOf } from "./prompt-cache.ts";
+import { type CaptureFile, recordedFactsOf } from "./recorded-facts.ts";
 import { requestFactsOf } from "./request-facts.ts";
 import { returnedBody, sessionFactsOf } from "./session-facts.ts";
 import { startVendor, type VendorRequest } from "./vendor.ts";
@@ -25,6 +26,8 @@ export interface BetweenOptions extends Gateway {
   readonly quick?: boolean;
   /** Only facts whose ids begin so. */
   readonly only?: readonly string[];
+  /** Recorded sessions, in place of the facts. */
+  readonly sessions?: readonly CaptureFile[];
   /** Requests at the same time; default 4. */
   readonly concurrency?: number;
   readonly signal?: AbortSignal;
@@ -81,20 +84,16 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
     port: vendorPort,
     ...(vendorHost !== undefined && { host: vendorHost }),
     onRequest(request) {
+      if (request.counts) return;
       const id = factIn(request.text) ?? "";
       received.set(id, [...(received.get(id) ?? []), request]);
       waiting.get(id)?.();
     },
-    answer({ text, body, request, api: asked }) {
+    answer({ text, request }, { total, read }) {
       const id = factIn(text) ?? "unknown";
-      // It has counted the prompt, as gateways that look for cut prompts expect.
-      const earlier = received.get(byId.get(id)?.continues ?? "")?.[0];
-      const cached = body && earlier?.body && earlier.api === asked ? cachedTokens(asked, earlier.body, body) : 0;
-      const usage = {
-        promptTokens: body ? promptTokensOf(body) : 1,
-        completionTokens: 7,
-        ...(cached > 0 && { promptDetails: { cached_tokens: cached } }),
-      };
+      // Only sessions are to have cached prompts.
+      const cached = byId.get(id)?.continues === undefined ? 0 : read;
+      const usage = usageOf({ total, read: cached, written: { hour: 0, short: 0 } }, 7);
       return byId.get(id)?.answer ?? { batches: inChoices(answerOf(standardParts(id), { usage }), request?.n ?? 1) };
     },
   });
@@ -168,12 +167,10 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
   return { client, vendor: api, results, findings: joinFindings(found), answerMs: medianDelay([...observed.values()]) };
 }
 
-function chosen({ client, vendor, model, quick = false, only, members }: BetweenOptions): Fact[] {
-  const planned = [
-    ...requestFactsOf(client, model),
-    ...sessionFactsOf(client, model),
-    ...answerFactsOf(client, vendor, model),
-  ];
+function chosen({ client, vendor, model, quick = false, only, members, sessions }: BetweenOptions): Fact[] {
+  const planned = sessions
+    ? recordedFactsOf(client, model, sessions)
+    : [...requestFactsOf(client, model), ...sessionFactsOf(client, model), ...answerFactsOf(client, vendor, model)];
   const all = planned.map((fact) => ({ ...fact, body: { ...members, ...fact.body } }));
   const needed = new Set(
     all.flatMap(({ id, continues }) => (continues !== undefined && isChosen(id, only) ? [continues] : [])),

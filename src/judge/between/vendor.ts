@@ -9,14 +9,15 @@ import type { GenerationRequest } from "../../wire/core/request.ts";
 import { runSync } from "../../wire/core/steps.ts";
 import { missingApiKey, unknownUrl } from "../../wire/apis/failures.ts";
 import { writeModelList } from "../../wire/apis/models/models.ts";
-import type { AnswerContext, ReadRequest } from "../../wire/apis/port.ts";
+import type { AnswerContext, ReadOptions, ReadRequest } from "../../wire/apis/port.ts";
 import type { ServedPort } from "../../wire/apis/port-state.ts";
 import { geminiPath } from "../../wire/apis/gemini/port.ts";
 import { ollamaVersionNumber } from "../../wire/apis/ollama/port.ts";
 import { type OllamaModel, writeOllamaShow, writeOllamaTags } from "../../wire/apis/ollama/models.ts";
-import { exact } from "../../wire/apis/profile.ts";
+import { exact, type Profile } from "../../wire/apis/profile.ts";
 import { random } from "../../wire/random/random.ts";
-import { type Api, type Json, parsed, portOf, roots, type ScriptedAnswer } from "./facts.ts";
+import { PromptCache, type PromptCharge, promptTokensOf } from "./prompt-cache.ts";
+import { type Api, type Json, parsed, portOf, roots, type ScriptedAnswer, type ScriptedFailure } from "./facts.ts";
 
 /** Of a request's body, in bytes. */
 const maxBodyBytes = 64 * 1024 * 1024;
@@ -26,13 +27,16 @@ export interface VendorRequest {
   readonly api: Api;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
+  readonly key: string;
   readonly text: string;
   /** undefined: not a JSON object. */
   readonly body: Json | undefined;
   /** What it asks for; undefined: the vendor has refused it. */
-  readonly request: GenerationRequest | undefined;
+  request: GenerationRequest | undefined;
+  /** It asks for the number of its tokens. */
+  readonly counts: boolean;
   /** Why the vendor has refused it, and the path of what it has refused, if it names one. */
-  readonly refusal: { readonly message: string; readonly param?: string | null } | undefined;
+  refusal: { readonly message: string; readonly param?: string | null } | undefined;
   /** When it was received, and when its last batch was sent, by `performance.now`. */
   readonly at: number;
   lastSentAt: number | undefined;
@@ -45,12 +49,22 @@ export interface VendorRequest {
 export interface VendorOptions {
   /** The APIs that it has, the first one for requests to other paths. */
   readonly apis: readonly Api[];
-  /** The ids of its models. */
-  readonly models: readonly string[];
-  /** The answer to a request that the vendor accepts. */
-  answer(received: VendorRequest): ScriptedAnswer;
+  /** The ids of its models; absent: it has every model. */
+  readonly models?: readonly string[];
+  /** The answer to a request that the vendor accepts. `charge`: for its prompt. */
+  answer(received: VendorRequest, charge: PromptCharge): ScriptedAnswer;
+  /** Why it refuses a request before it reads it by the rules of its API: a foreign key, a foreign signature. */
+  refusal?(received: VendorRequest): ScriptedFailure | undefined;
   /** Called for each request to the API, accepted or refused. */
   onRequest?(received: VendorRequest): void;
+  /** The account of a key, which has a prompt cache of its own; default: the key. */
+  account?(key: string): string;
+  /** Shorter prompts are not cached, in tokens; default: as the vendor's models. */
+  readonly leastCachedTokens?: number;
+  /** The tokens that it counts of each prompt; default: those that it charges. `false`: it does not count, as Ollama. */
+  readonly counted?: number | false;
+  /** In milliseconds; default: the system's. */
+  now?(): number;
 }
 
 /**
@@ -58,15 +72,26 @@ export interface VendorOptions {
  * its answers come from a script.
  */
 export function vendorServer(options: VendorOptions): Server {
+  const caches = new Map<string, PromptCache>();
+  const charge = (api: Api, key: string, body: Json): PromptCharge => {
+    const { account = String, now = Date.now, leastCachedTokens } = options;
+    const name = `${api} ${account(key)}`;
+    const cache = caches.get(name) ?? new PromptCache(api, leastCachedTokens);
+    caches.set(name, cache);
+    return cache.charge(body, now());
+  };
   return createServer((request, response) => {
     const path = request.url?.split("?", 1)[0] ?? "";
-    const api = options.apis.find((name) => pathOf(name) === apiPath(path)) ?? options.apis[0] ?? "chat";
-    void answer(api, options, request, response).catch(() => response.destroy());
+    const api = options.apis.find((name) => pathsOf(name).includes(apiPath(path))) ?? options.apis[0] ?? "chat";
+    void answer(api, { ...options, charge }, request, response).catch(() => response.destroy());
   });
 }
 
-function pathOf(api: Api): string {
-  return api === "gemini" ? portOf(api).path : roots[api] + portOf(api).path;
+/** The paths of an API: of answers, and of counting. */
+function pathsOf(api: Api): string[] {
+  const { path, tokenCounter } = portOf(api);
+  const root = api === "gemini" ? "" : roots[api];
+  return [path, ...(tokenCounter ? [tokenCounter.path] : [])].map((below) => root + below);
 }
 
 /** A path without the model that Gemini's have. */
@@ -93,12 +118,30 @@ export async function startVendor(
   };
 }
 
-async function answer(
+interface Vendor extends VendorOptions {
+  charge(api: Api, key: string, body: Json): PromptCharge;
+}
+
+const vendorProfile: Profile = { ...exact, isVendor: true };
+
+/** The rules by which a vendor's own model is judged: those of the model that the request names. */
+export function readAsVendor(
   api: Api,
-  options: VendorOptions,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+  body: unknown,
+  { requestId = "", ...readers }: Pick<ReadOptions, "header" | "query"> & { readonly requestId?: string } = {},
+): ReadRequest {
+  const standsFor = isObject(body) && typeof body["model"] === "string" ? body["model"] : undefined;
+  return runSync(
+    portOf(api).readRequest(body, requestId, { profile: vendorProfile, forwards: true, standsFor, ...readers }),
+  );
+}
+
+/** What the vendor's writers need besides the answer. */
+export function vendorContext(model: string): AnswerContext {
+  return { profile: exact, created: Math.floor(Date.now() / 1000), model, settings: {}, random };
+}
+
+async function answer(api: Api, options: Vendor, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { method = "GET", url = "/", headers } = request;
   const port = portOf(api);
   const path = url.split("?", 1)[0] ?? "";
@@ -109,66 +152,69 @@ async function answer(
   const { searchParams } = new URL(url, "http://localhost");
   const query = (name: string): string | undefined => searchParams.get(name) ?? undefined;
   const requestId = port.errorFormat.newRequestId(Date.now(), random);
+  const own = port.errorFormat.answerHeaders(requestId, 1);
   const fail = (error: FailureError): void => {
     const written = port.errorFormat.writeFailure(error.failure, exact, requestId, header);
-    const own = port.errorFormat.answerHeaders(requestId, 1);
     response.writeHead(written.status, { "content-type": written.contentType, ...own, ...written.headers });
     response.end(written.body);
   };
   const text = await readText(request);
   const body = parsed(text);
-  const about = aboutModels(options.models, port, path, body, headers);
+  const about = aboutModels(options.models ?? [], port, path, body, headers);
   if (about !== undefined) return void response.writeHead(200, { "content-type": "application/json" }).end(about);
-  if (method !== "POST" || apiPath(path) !== pathOf(api)) return fail(unknownUrl(method, path));
-  let read: ReadRequest | undefined;
-  let refusal: FailureError | undefined;
-  try {
-    // Ollama's own server has no keys.
-    if (api !== "ollama" && port.errorFormat.keyIn(header, query) === "") throw missingApiKey();
-    if (!isObject(body)) throw invalidRequest("We could not parse the JSON body of your request.");
-    const inPath = geminiPath(path);
-    const whole = inPath ? { ...body, model: inPath.model, stream: inPath.stream } : body;
-    read = runSync(port.readRequest(whole, requestId, { profile: exact, forwards: true, header, query }));
-  } catch (error) {
-    if (!(error instanceof FailureError)) throw error;
-    refusal = error;
-  }
+  const at = pathsOf(api).indexOf(apiPath(path));
+  if (method !== "POST" || at === -1 || (at > 0 && options.counted === false)) return fail(unknownUrl(method, path));
+  const key = port.errorFormat.keyIn(header, query);
+  const inPath = geminiPath(path);
+  const whole = isObject(body) && inPath ? { ...body, model: inPath.model, stream: inPath.stream } : body;
   const received: VendorRequest = {
     api,
     path: url,
     headers,
+    key,
     text,
     body: isObject(body) ? body : undefined,
-    request: read?.request,
-    refusal: refusal?.failure,
+    request: undefined,
+    refusal: undefined,
+    counts: at > 0,
     at: performance.now(),
     lastSentAt: undefined,
     sent: "",
     wasLeft: false,
   };
   response.on("close", () => (received.wasLeft = !response.writableFinished));
+  const refusal = isObject(body) ? options.refusal?.(received) : undefined;
+  if (refusal) return sendFailure(refusal, own, response, received);
+  let read: ReadRequest | undefined;
+  try {
+    // Ollama's own server has no keys.
+    if (api !== "ollama" && key === "") throw missingApiKey();
+    if (!isObject(body)) throw invalidRequest("We could not parse the JSON body of your request.");
+    if (received.counts && port.tokenCounter) {
+      const options = { profile: vendorProfile, forwards: true, header, query };
+      received.request = runSync(port.tokenCounter.readRequest(whole, requestId, options)).request;
+    } else {
+      read = readAsVendor(api, whole, { requestId, header, query });
+      received.request = read.request;
+    }
+  } catch (error) {
+    if (!(error instanceof FailureError)) throw error;
+    received.refusal = error.failure;
+    options.onRequest?.(received);
+    return fail(error);
+  }
   options.onRequest?.(received);
-  if (refusal || !read) return fail(refusal ?? invalidRequest("The request is empty."));
-  const { model } = read.request;
-  if (!options.models.includes(model))
-    return fail(
-      new FailureError({
-        kind: "not-found",
-        status: 404,
-        message: `model: ${model}`,
-        param: null,
-        code: "model_not_found",
-        model,
-      }),
-    );
-  const context: AnswerContext = {
-    profile: exact,
-    created: Math.floor(Date.now() / 1000),
-    model,
-    settings: {},
-    random,
-  };
-  await send(read, context, options.answer(received), port, response, received, requestId);
+  const { model = "" } = received.request ?? {};
+  if (options.models && !options.models.includes(model)) {
+    const failure = { kind: "not-found", status: 404, message: `model: ${model}`, param: null } as const;
+    return fail(new FailureError({ ...failure, code: "model_not_found", model }));
+  }
+  if (!read || !isObject(whole)) {
+    const counted = port.tokenCounter?.write(options.counted || promptTokensOf(received.body ?? {}));
+    return void response.writeHead(200, { "content-type": "application/json", ...own }).end(counted);
+  }
+  const charge = options.charge(api, key, whole);
+  await send(read, vendorContext(model), options.answer(received, charge), port, response, received, own);
 }
 
 /** What a GET of the vendor's models answers, and Ollama's description of one; undefined: another path. */
@@ -208,17 +254,10 @@ async function send(
   port: ServedPort,
   response: ServerResponse,
   received: VendorRequest,
-  requestId: string,
+  own: Readonly<Record<string, string>>,
 ): Promise<void> {
   const { batches = [], failure, gapMs = 0, cutAfter = Infinity, endless = false } = scripted;
-  const own = port.errorFormat.answerHeaders(requestId, 1);
-  if (failure) {
-    const { status, headers, body } = failure(received.api);
-    response.writeHead(status, { "content-type": "application/json", ...own, ...headers });
-    received.lastSentAt = performance.now();
-    received.sent = JSON.stringify(body);
-    return void response.end(received.sent);
-  }
+  if (failure) return sendFailure(failure(received.api), own, response, received);
   if (!read.request.stream) {
     const written = read.writeResponse(accumulate(batches.flat()), context);
     response.writeHead(200, { "content-type": read.contentType ?? port.contentType ?? "application/json", ...own });
@@ -244,6 +283,18 @@ async function send(
     if (!response.write(text)) await new Promise((resolve) => response.once("drain", resolve).once("close", resolve));
   }
   response.end();
+}
+
+function sendFailure(
+  { status, headers, body }: ScriptedFailure,
+  own: Readonly<Record<string, string>>,
+  response: ServerResponse,
+  received: VendorRequest,
+): void {
+  response.writeHead(status, { "content-type": "application/json", ...own, ...headers });
+  received.lastSentAt = performance.now();
+  received.sent = JSON.stringify(body);
+  response.end(received.sent);
 }
 
 /** Breaks the connection after what was written has been sent. */

@@ -1,4 +1,5 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import pc from "picocolors";
 import {
   type AnswerPart,
@@ -18,7 +19,8 @@ import {
   newCounts,
   prettyBetween,
 } from "../../judge/between/report.ts";
-import { promptTokensOf } from "../../judge/between/prompt-cache.ts";
+import { usageOf } from "../../judge/between/prompt-cache.ts";
+import type { CaptureFile } from "../../judge/between/recorded-facts.ts";
 import { runBetween } from "../../judge/between/run-between.ts";
 import { vendorServer } from "../../judge/between/vendor.ts";
 import { readPriceFile } from "../app/configured-files.ts";
@@ -36,6 +38,7 @@ export interface BetweenFlags {
   readonly key?: string;
   readonly only?: readonly string[];
   readonly quick?: true;
+  readonly sessions?: string;
   readonly relay?: true;
   readonly format: string;
   readonly output?: string;
@@ -98,6 +101,7 @@ export async function betweenAction(target: string, flags: BetweenFlags): Promis
       headers: Object.fromEntries((flags.header ?? []).map(headerIn)),
       ...(flags.body !== undefined && { members: objectIn(flags.body) }),
       ...(flags.only && { only: flags.only }),
+      ...(flags.sessions !== undefined && { sessions: await capturesIn(flags.sessions) }),
       onProgress: (done, all, { title }) => tty && process.stderr.write(`\r\x1b[K${pc.dim(`${done}/${all} ${title}`)}`),
     });
     if (tty) process.stderr.write("\r\x1b[K");
@@ -143,6 +147,17 @@ async function relay(url: string, { client, key, model, format, output }: Betwee
   });
 }
 
+/** The captures of a file, or of a folder. */
+async function capturesIn(path: string): Promise<CaptureFile[]> {
+  const isFolder = (await stat(path)).isDirectory();
+  const names = isFolder ? (await readdir(path)).filter((name) => /\.(?:jsonl|har)$/.test(name)).toSorted() : [path];
+  const read = async (name: string): Promise<CaptureFile> => ({
+    name,
+    text: await readFile(isFolder ? join(path, name) : name, "utf8"),
+  });
+  return Promise.all(names.map(read));
+}
+
 async function baselineIn(file: string): Promise<ReadonlySet<string>> {
   try {
     return baselineOf(await readFile(file, "utf8"));
@@ -177,16 +192,15 @@ export async function vendorAction(flags: VendorFlags): Promise<void> {
       const form = request?.stream === true ? "stream" : "whole";
       console.error(`${path}: ${refusal === undefined ? `accepted, ${form}` : `refused: ${refusal.message}`}`);
     },
-    answer({ body }) {
+    answer(_, charge) {
       const {
         parts = [{ text: "A short answer." }],
         failure,
         ...line
       } = script[count++ % Math.max(1, script.length)] ?? {};
-      const usage = { promptTokens: body ? promptTokensOf(body) : 1, completionTokens: 7 };
       const { body: error = {}, ...head } = failure ?? { status: 500 };
       const failed = failure && { failure: () => ({ ...head, body: error }) };
-      return { ...line, ...failed, batches: answerOf(parts, { usage }) };
+      return { ...line, ...failed, batches: answerOf(parts, { usage: usageOf(charge, 7) }) };
     },
   });
   const here = await listenUntilSignal(server, flags);

@@ -68,6 +68,10 @@ export function betweenCommand(program: Command): void {
     )
     .option("--quick", "only the facts that gateways lose most often")
     .option("--only <id...>", "only facts whose id begins so, such as session or error")
+    .option(
+      "--sessions <path>",
+      "recorded sessions in place of the facts: a file, or a folder with .jsonl and .har files",
+    )
     .option("--relay", "the gateway's upstream cannot be configured: judge its answers alone")
     .option(
       "--prices <input,cached>",

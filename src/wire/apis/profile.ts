@@ -6,6 +6,8 @@ export interface Profile {
   readonly name: "lean" | "exact";
   /** Refuses what the vendor refuses, with the vendor's messages. `lean` serves such a request with a warning, and has its own messages. */
   readonly judgesAsVendor: boolean;
+  /** Also refuses what a server that a request is forwarded to would: it is the vendor itself. */
+  readonly isVendor?: true;
   /** Answers contain the dated form of a model's id. */
   readonly resolvesModels: boolean;
   /** The error for an unknown model lists the available ones. */

@@ -7,6 +7,7 @@ import { schemasIn } from "../request/check-schema.ts";
 import type { VendorRule } from "../request/vendor-rules.ts";
 import { claudeVersion } from "./claude-versions.ts";
 import { refusal } from "./request-issue.ts";
+import { beginOfTurn } from "./thinking-turn.ts";
 import { isCustomTool } from "./request-schema.ts";
 import type { ContentBlockParam, CustomTool, MessageRequest, ResultBlockParam } from "./request-schema.ts";
 import { imageTooLarge, imageTypes, maxImageBytes, otherImageType } from "./schema.ts";
@@ -25,11 +26,13 @@ export const messagesRules: readonly VendorRule<MessagesSubject>[] = [
   unsupportedByModel,
   blankText,
   unusableImage,
+  wrongBlocks,
   wrongCacheMarks,
   budgetWithoutAnswer,
   samplingWhileThinking,
   forcedWhileThinking,
-  turnWithoutThinking,
+  clearsNoThinking,
+  wrongTurnThinking,
   openStrictSchema,
   tooManyStrictTools,
   tooComplexSchemas,
@@ -57,6 +60,8 @@ function unsupportedByModel({ request, standsFor }: MessagesSubject): FailureErr
   const version = standsFor === undefined ? undefined : claudeVersion(standsFor);
   if (!version) return undefined;
   const { thinking, output_config: config, temperature, top_p: topP, top_k: topK, messages } = request;
+  if (thinking && thinking.type !== "disabled" && version.thinking.length === 0)
+    return refusal("thinking", "This model does not support thinking.");
   if (thinking && !version.thinking.some((type) => type === thinking.type) && version.thinking.length > 0)
     return sentence(unsupportedThinking(thinking.type, version.thinking));
   const { effort } = config ?? {};
@@ -168,7 +173,12 @@ interface CacheMark {
 }
 
 /** The marks of the prompt cache in the order in which Anthropic processes them. */
-function* cacheMarks({ tools = [], system, messages }: MessageRequest): Steps<readonly CacheMark[]> {
+function* cacheMarks({
+  tools = [],
+  system,
+  messages,
+  cache_control: whole,
+}: MessageRequest): Steps<readonly CacheMark[]> {
   const marks: CacheMark[] = [];
   const add = (value: unknown, path: string): void => {
     const mark = isObject(value) ? value["cache_control"] : undefined;
@@ -186,6 +196,11 @@ function* cacheMarks({ tools = [], system, messages }: MessageRequest): Steps<re
       add(block, path);
     }
   }
+  // The mark of the request is that of the last block, which may have the same of its own.
+  const [index, content] = [messages.length - 1, blocksOf(messages.at(-1)?.content)];
+  const path = `messages.${index}.content.${Math.max(0, content.length - 1)}`;
+  const last = marks.find((mark) => mark.path === `${path}.cache_control`);
+  if (isObject(whole) && !(last && last.ttl === whole["ttl"])) add({ cache_control: whole }, `${path}.text`);
   return marks;
 }
 
@@ -205,6 +220,33 @@ function* wrongCacheMarks({ request }: MessagesSubject): Steps<FailureError | un
       "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.",
     )
   );
+}
+
+/**
+ * Sources: https://platform.claude.com/docs/en/build-with-claude/extended-thinking; anomalyco/opencode#3077, tailcallhq/forgecode#1853 and #2107
+ * for the words.
+ */
+function* wrongBlocks({ request: { messages } }: MessagesSubject): Steps<FailureError | undefined> {
+  const ids = new Set<string>();
+  const pace = new StepCounter();
+  for (const [index, { role, content }] of messages.entries()) {
+    const blocks = blocksOf(content);
+    if (pace.endsStep(1 + blocks.length)) yield;
+    for (const [at, block] of blocks.entries()) {
+      const path = `messages.${index}.content.${at}.${block.type}`;
+      if (block.type === "thinking" && typeof block.signature !== "string")
+        return refusal(`${path}.signature`, "Field required");
+      if (block.type !== "tool_use") continue;
+      if (!/^[a-zA-Z0-9_-]+$/.test(block.id))
+        return refusal(`${path}.id`, "String should match pattern '^[a-zA-Z0-9_-]+$'");
+      if (ids.has(block.id)) return refusal("messages", "`tool_use` ids must be unique");
+      ids.add(block.id);
+    }
+    const last = blocks.at(-1)?.type;
+    if (role === "assistant" && (last === "thinking" || last === "redacted_thinking"))
+      return refusal(`messages.${index}`, `The final block in an assistant message cannot be \`${last}\`.`);
+  }
+  return undefined;
 }
 
 /** Source: the errors that several proxies quote in 2026. */
@@ -242,21 +284,55 @@ function forcedWhileThinking({
   return sentence("Thinking may not be enabled when tool_choice forces tool use.");
 }
 
+/** The mode of thinking; undefined: that of a model which is not known. */
+function thinkingOf(thinking: MessageRequest["thinking"], standsFor: string | undefined): string | undefined {
+  const version = claudeVersion(standsFor);
+  return thinking?.type ?? (version && (version.thinksByDefault ? "adaptive" : "disabled"));
+}
+
 /**
- * With a budget, the assistant's last turn begins with its thinking: a prefill, or calls whose results follow. Source:
- * https://platform.claude.com/docs/en/build-with-claude/extended-thinking, "Common error scenarios".
+ * With a budget, the assistant's running turn begins with its thinking: a prefill, or a loop of calls whose results follow, whose later steps
+ * need none. Without thinking, the turn has none. Source: https://platform.claude.com/docs/en/build-with-claude/extended-thinking, "Common
+ * error scenarios" and "Toggling thinking modes in conversations".
  */
-function turnWithoutThinking({ request: { thinking, messages } }: MessagesSubject): FailureError | undefined {
-  if (thinking?.type !== "enabled") return undefined;
-  const index = messages.findLastIndex(({ role }) => role === "assistant");
-  const later = messages.slice(index + 1).filter(({ role }) => role === "user");
-  const isOpen = later.every(({ content }) => blocksOf(content).some(({ type }) => type === "tool_result"));
-  const content = messages[index]?.content;
-  const type = typeof content === "string" ? "text" : blocksOf(content)[0]?.type;
-  if (!isOpen || type === undefined || type === "thinking" || type === "redacted_thinking") return undefined;
+function wrongTurnThinking({ request: { thinking, messages }, standsFor }: MessagesSubject): FailureError | undefined {
+  const spoken = messages.findLastIndex(({ role }) => role !== "system");
+  const begin = messages[spoken]?.role === "assistant" ? spoken : beginOfTurn(messages);
+  if (begin === undefined) return undefined;
+  const thinks = thinkingOf(thinking, standsFor);
+  for (const [at, { role, content }] of messages.entries()) {
+    if (at < begin || role !== "assistant") continue;
+    const types = typeof content === "string" ? ["text"] : blocksOf(content).map(({ type }) => type);
+    const [first] = types;
+    const isFirst = types.findIndex((type) => type === "thinking" || type === "redacted_thinking");
+    if (thinks === "disabled" && isFirst >= 0)
+      return refusal(
+        `messages.${at}.content.${isFirst}`,
+        `When thinking is disabled, an \`assistant\` message in the final position cannot contain \`${types[isFirst]}\`. To use thinking blocks, enable \`thinking\` in your request.`,
+      );
+    if (thinks !== "enabled" || first === undefined || isFirst === 0) continue;
+    if (at === begin)
+      return refusal(
+        `messages.${at}.content.0.type`,
+        `Expected \`thinking\` or \`redacted_thinking\`, but found \`${first}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block (preceeding the lastmost set of \`tool_use\` and \`tool_result\` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable \`thinking\`. ${docs}`,
+      );
+    if (isFirst > 0)
+      return refusal(
+        `messages.${at}.content.0`,
+        `If an assistant message contains any thinking blocks, the first block must be \`thinking\` or \`redacted_thinking\`. Found \`${first}\`.`,
+      );
+  }
+  return undefined;
+}
+
+/** Source: https://platform.claude.com/docs/en/build-with-claude/context-editing, "Thinking block clearing". */
+function clearsNoThinking({ request, standsFor }: MessagesSubject): FailureError | undefined {
+  const { thinking, context_management: management } = request;
+  const at = management?.edits?.findIndex(({ type }) => type === "clear_thinking_20251015") ?? -1;
+  if (thinkingOf(thinking, standsFor) !== "disabled" || at === -1) return undefined;
   return refusal(
-    `messages.${index}.content.0.type`,
-    `Expected \`thinking\` or \`redacted_thinking\`, but found \`${type}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block (preceeding the lastmost set of \`tool_use\` and \`tool_result\` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable \`thinking\`. ${docs}`,
+    `context_management.edits.${at}`,
+    "`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive",
   );
 }
 

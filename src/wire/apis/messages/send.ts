@@ -91,6 +91,8 @@ export function writeMessageRequest(
     body = withFittingThinking(body, profile, note);
   } else body = { model, ...messageMembers(request, prompt, profile, note) };
   if (version?.refusesSampling && !isForVersion) dropMembers(body, ["temperature", "top_p", "top_k"], profile, note);
+  const samplesTwice = body["temperature"] !== undefined && body["top_p"] !== undefined;
+  if (version?.samplesOneWay && samplesTwice && !isForVersion) dropMembers(body, ["top_p"], profile, note);
   body["max_tokens"] ??= defaultMaxTokens;
   if (demandsThinking(profile)) body["messages"] = withDemandedThinking(body["messages"], note);
   if (stream) body["stream"] = true;

@@ -93,7 +93,7 @@ export function withoutTurnThinking<Messages>(messages: Messages): Messages | un
 }
 
 /** Returns the index of the assistant's first message in a tool loop that the request continues; `undefined` if it continues none. */
-function beginOfTurn(messages: unknown): number | undefined {
+export function beginOfTurn(messages: unknown): number | undefined {
   if (!Array.isArray(messages)) return undefined;
   let begin: number | undefined;
   let isContinued = false;

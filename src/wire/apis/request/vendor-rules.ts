@@ -26,7 +26,7 @@ export function* applyRules<Subject>(
   vendor: Vendor,
   judging: Judging,
 ): Steps<void> {
-  if (judging.forwards) return;
+  if (judging.forwards && !judging.profile.isVendor) return;
   for (const rule of rules) {
     const judged = rule(subject);
     const refusal = judged && "next" in judged ? yield* judged : judged;

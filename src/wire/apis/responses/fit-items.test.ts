@@ -230,7 +230,7 @@ function answered(
   for (let attempt = 1; ; attempt++) {
     const body = written(learned, drops);
     try {
-      return service.answer({ ...body, model: "gpt-5" }).body("completed")["output"] as readonly Item[];
+      return service.answer({ ...body, model: "gpt-5" })["output"] as readonly Item[];
     } catch (error) {
       if (!(error instanceof Refused) || attempt === 3) throw error;
       const { refusal } = error;

@@ -68,7 +68,10 @@ export function* responsesRequestInSteps(
   const { cacheTtl } = draft;
   const updates: ConfigurationUpdate[] = [];
   const opened: InputOptions["opened"] = {};
-  const reading = { strict, forwards, warnings, found, updates, recalled, cacheTtl, seal, opened };
+  // The server that the request is forwarded to may have its calls.
+  const anyResult =
+    (typeof previousId === "string" && !recalled.previous) || (named !== undefined && !recalled.conversation);
+  const reading = { strict, forwards, warnings, found, updates, recalled, cacheTtl, seal, opened, anyResult };
   const { messages, openCall, isListed } = yield* readInput(inputOf(draft), reading);
   yield* applyRules(responsesRules, { body: members, draft, messages, openCall }, "OpenAI", draft);
   for (const update of updates) applyUpdate(update, draft);
