@@ -105,7 +105,8 @@ function twoWorkers(): string {
 
 const passThrough: Way = { name: "pass-through", start: () => startProcess("pass-through.js", upstream.url) };
 const asStarted: Way = { name: "default", start: () => startServer() };
-const chosenWays = values.only ?? (values.quick ? "pass-through,parse and rewrite,default,--no-inspect" : undefined);
+const quickWays = `pass-through,parse and rewrite,default,--no-inspect${values.peers ? ",LiteLLM,Portkey" : ""}`;
+const chosenWays = values.only ?? (values.quick ? quickWays : undefined);
 const ways: readonly Way[] = [
   passThrough,
   { name: "parse and rewrite", start: () => startProcess("pass-through.js", upstream.url, "rewrite") },

@@ -9,7 +9,7 @@ import type { Json } from "./trials/client-apis.ts";
 /** The double of each real server. */
 export const doubles: Readonly<Record<string, ChatServer>> = {
   "llama-server": llamaServer({ sees: false }),
-  ollama: ollama({ reasons: true }),
+  ollama: ollama({ reasons: true, takesLevels: false }),
   vllm,
 };
 

@@ -115,51 +115,85 @@ function tokensOf(text: string, listed: readonly Token[]): Token[] {
   return listed.slice(0, isEnd ? -1 : undefined);
 }
 
+const asked = (question: string): Json => ({
+  messages: [chat.user(question)],
+  chat_template_kwargs: { enable_thinking: false },
+});
+
+/** The most probable tokens that a server says by its API of OpenAI. */
+async function saidInChat({ url, model }: Server, question: string): Promise<readonly Token[]> {
+  // Ollama's models think unless told otherwise, and its log probabilities are those of the thoughts, too.
+  const more = { temperature: 0, max_tokens: 48, logprobs: true, reasoning_effort: "none" };
+  const { choices } = await post(`${url}/v1/chat/completions`, { model, ...asked(question), ...more });
+  type Choice = { message: { content: string }; logprobs: { content: Token[] } };
+  const [{ message, logprobs }] = choices as [Choice];
+  return tokensOf(message.content, logprobs.content);
+}
+
 async function greedy({ own, others }: Place): Promise<string[]> {
   const rows: string[] = [];
-  for (const other of others) rows.push(...(await greedyTexts(own, other)));
+  for (const other of others)
+    rows.push(...(await greedyTexts(other.name, own, (question) => saidInChat(other, question))));
+  const ollama = others.find(({ name }) => name === "Ollama");
+  if (!ollama) return rows;
+  const { url, model } = ollama;
+  const promptOf = async (question: string): Promise<unknown> => {
+    const { prompt } = await post(`${own.url}/apply-template`, { model: own.model, ...asked(question) });
+    return prompt;
+  };
+  // What Ollama does otherwise before the model is asked: its prompt, and a penalty of 1.1 for each of the last 64 tokens.
+  const [first = ""] = questions;
+  const { _debug_info: info } = await post(`${url}/api/chat`, {
+    model,
+    messages: [chat.user(first)],
+    think: false,
+    stream: false,
+    _debug_render_only: true,
+  });
+  const theirs = (info as { readonly rendered_template?: string } | undefined)?.rendered_template;
+  const ours = await promptOf(first);
+  if (theirs !== ours)
+    rows.push(`Ollama's prompt is ${JSON.stringify(theirs)}; the file's template makes ${JSON.stringify(ours)}`);
+  for (const repeat_penalty of [1.1, 1])
+    rows.push(
+      ...(await greedyTexts(
+        `Ollama with the same prompt and a repeat_penalty of ${repeat_penalty}`,
+        own,
+        async (question) => {
+          const options = { temperature: 0, num_predict: 48, repeat_penalty };
+          const more = { raw: true, stream: false, logprobs: true, options };
+          const answer = await post(`${url}/api/generate`, { model, prompt: await promptOf(question), ...more });
+          return tokensOf(String(answer["response"]), answer["logprobs"] as Token[]);
+        },
+      )),
+    );
   return rows;
 }
 
-async function greedyTexts(ours: Server, theirs: Server): Promise<string[]> {
+async function greedyTexts(
+  name: string,
+  own: Server,
+  saidBy: (question: string) => Promise<readonly Token[]>,
+): Promise<string[]> {
   const gaps: number[] = [];
   const different = await differing(questions, async (question) => {
-    const body = {
-      temperature: 0,
-      max_tokens: 48,
-      logprobs: true,
-      messages: [chat.user(question)],
-      chat_template_kwargs: { enable_thinking: false },
-    };
-    const [own, other] = (await Promise.all(
-      [ours, theirs].map(async ({ url, model }) => {
-        const { choices } = await post(`${url}/v1/chat/completions`, { model, ...body });
-        type Choice = { message: { content: string }; logprobs?: { content: Token[] } | null };
-        const [{ message, logprobs }] = choices as [Choice];
-        // Without log probabilities, the text counts as one token.
-        const whole = [{ token: message.content, logprob: Number.NaN }];
-        return logprobs ? tokensOf(message.content, logprobs.content) : whole;
-      }),
-    )) as [Token[], Token[]];
-    if (other.length === 1 && Number.isNaN(other[0]?.logprob)) {
-      const text = own.map(({ token }) => token).join("");
-      return text === other[0]?.token ? undefined : `${question} ${JSON.stringify([text, other[0]?.token])}`;
-    }
-    const at = own.findIndex((one, index) => one.token !== other[index]?.token);
-    for (const [index, one] of own.slice(0, at === -1 ? own.length : at).entries())
-      gaps.push(Math.abs(one.logprob - (other[index]?.logprob ?? Number.NaN)));
+    const [ours, theirs] = await Promise.all([saidInChat(own, question), saidBy(question)]);
+    const at = ours.findIndex((one, index) => one.token !== theirs[index]?.token);
+    for (const [index, one] of ours.slice(0, at === -1 ? ours.length : at).entries())
+      gaps.push(Math.abs(one.logprob - (theirs[index]?.logprob ?? Number.NaN)));
     if (at === -1)
-      return own.length === other.length ? undefined : `${question} ${own.length} and ${other.length} tokens`;
-    const choice = (list: Token[]): string => `${JSON.stringify(list[at]?.token)} (${list[at]?.logprob.toFixed(3)})`;
-    return `${question} at token ${at}: ${choice(own)} and ${choice(other)}`;
+      return ours.length === theirs.length ? undefined : `${question} ${ours.length} and ${theirs.length} tokens`;
+    const choice = (list: readonly Token[]): string =>
+      `${JSON.stringify(list[at]?.token)} (${list[at]?.logprob.toFixed(3)})`;
+    return `${question} at token ${at}: ${choice(ours)} and ${choice(theirs)}`;
   });
   gaps.sort((a, b) => a - b);
   const part = (share: number): string => (gaps[Math.floor((gaps.length - 1) * share)] ?? Number.NaN).toFixed(4);
-  const texts = counted(`greedy texts of 48 tokens as in ${theirs.name}`, different, questions.length);
+  const texts = counted(`greedy texts of 48 tokens as in ${name}`, different, questions.length);
   if (gaps.length === 0) return [texts];
   return [
     texts,
-    `logprobs of ${gaps.length} same tokens in ${theirs.name} differ by ${part(0.5)} (median), ${part(0.95)} (95 %), ${part(1)} (most)`,
+    `logprobs of ${gaps.length} same tokens in ${name} differ by ${part(0.5)} (median), ${part(0.95)} (95 %), ${part(1)} (most)`,
   ];
 }
 

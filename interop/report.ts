@@ -16,6 +16,20 @@ export interface Row {
   readonly detail: string;
 }
 
+/** How the detail of a session says how many turns were done. */
+export const turnsDone = (done: number, tried: number): string => `${done} of ${tried} turns`;
+
+/** The turns of all sessions over a server. */
+function allTurns(rows: readonly Row[]): string {
+  const counts = rows.flatMap(({ detail }) => {
+    const [, done, tried] = /^(\d+) of (\d+) turns/.exec(detail) ?? [];
+    return tried === undefined ? [] : [[Number(done), Number(tried)] as const];
+  });
+  if (counts.length === 0) return "";
+  const [done, tried] = counts.reduce(([one, other], [more, most]) => [one + more, other + most], [0, 0]);
+  return `${done} of ${tried}`;
+}
+
 /** What came of the trials over one server. */
 export interface Results {
   readonly server: string;
@@ -132,12 +146,12 @@ export function writeTable(): void {
     "`tool_choice: required` (mellea, OGX, Ollama, Transformers), `n` or `response_format` (Transformers), the answer is the one that its model gave.",
     "`truewire check` lists these members as errors (`request/required`, `body/n`).",
     "",
-    "| server | version | model | date | done of tried |",
-    "| --- | --- | --- | --- | --- |",
+    "| server | version | model | date | done of tried | turns of sessions |",
+    "| --- | --- | --- | --- | --- | --- |",
     ...results.map(({ server, from, version, model, date, rows }) => {
       const tried = rows.filter(({ ok }) => ok !== null);
       const done = tried.filter(({ ok }) => ok === true).length;
-      return `| [${server}](#${anchorOf(server)}) (\`${from}\`) | ${version} | ${cell(model)} | ${date} | ${done} of ${tried.length} |`;
+      return `| [${server}](#${anchorOf(server)}) (\`${from}\`) | ${version} | ${cell(model)} | ${date} | ${done} of ${tried.length} | ${allTurns(rows)} |`;
     }),
     ...results.flatMap(({ server, rows }) => [
       "",
@@ -232,7 +246,8 @@ function clientTable(results: readonly ClientResults[]): string[] {
     "client that leaves, and reasoning. Hosted tools are those that vendors run, which Truewire runs in their place. Sessions are turns",
     "with tools over a program and over doubles of DeepSeek and Gemini 3, which demand the state of their turns back; the other clients' are in",
     "[sessions.md](sessions.md). Upstreams: all scenarios over an upstream of each API (Chat Completions, Responses, Messages, Ollama, Gemini), of",
-    "which each asks the scripted model. Local: a stream and a client that leaves over a model that llama.cpp runs here. Empty: not run.",
+    "which each asks the scripted model. Local: all scenarios over the same script as a model that llama.cpp runs, which fails for no request. Empty:",
+    "not run.",
     "",
     `| client | version | date | ${[...scenarios].join(" | ")} | hosted tools | sessions | upstreams | local |`,
     `| --- | --- | --- | ${Array.from(scenarios, () => "---").join(" | ")} | --- | --- | --- | --- |`,

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import type { Double, Json } from "../../test/doubles/chat-server.ts";
 import { serveConfig, sources, upstreamEntry } from "../../test/sessions/sources.ts";
 import { sourceApis } from "../../src/wire/apis/source-port.ts";
-import { writeProgrammedModel } from "../../test/fixtures/programmed-model.ts";
+import { writeScriptedModel } from "./scripted-model.ts";
 import { inPlace } from "../place.ts";
 import { keepClient, scenarios } from "../report.ts";
 import type { Row } from "../report.ts";
@@ -35,24 +35,19 @@ function upstreamsBehind(url: string): readonly Json[] {
   }));
 }
 
-/** A local model that says the greeting, by llama.cpp. */
-function greetingModel(): Json {
-  const path = inPlace("models", "greeting.gguf");
-  writeProgrammedModel(path, { scripts: { greeting: { say: ["Hello ", "from ", "Truewire."] } } });
+/** The scripted model as a local one, by llama.cpp. */
+function localModel(): Json {
+  const path = inPlace("models", "scripted.gguf");
+  writeScriptedModel(path);
   return { kind: "local", name: "over-local", path, threads: 1 };
 }
-
-/** What a model that only greets can show. */
-const ofGreeting: ReadonlySet<string> = new Set(["stream", "cancel"]);
 
 /** Runs the scenarios over an upstream of each API, and over a local model. Returns a row for each. */
 async function runOverOthers(client: RealClient, url: string): Promise<Row[]> {
   const rows: Row[] = [];
   for (const source of [...sourceApis, "local"]) {
     const said = await runClient(client, url, `over-${source}`, []);
-    const tried = said.filter(
-      ({ scenario }) => scenarios.has(scenario) && (source !== "local" || ofGreeting.has(scenario)),
-    );
+    const tried = said.filter(({ scenario }) => scenarios.has(scenario));
     const failed = tried.filter(({ ok }) => ok === false).map(({ scenario, detail }) => `${scenario}: ${detail}`);
     const trial = source === "local" ? "over a local model" : `over an upstream, ${source}`;
     rows.push({
@@ -81,7 +76,7 @@ export async function runClients(
   }));
   const upstreams = strict.map((source) => upstreamEntry(source, doubles.get(source.name)?.url ?? ""));
   const behind = isQuick ? undefined : await serveConfig({ models: programs });
-  const others = behind ? [...upstreamsBehind(behind.url), greetingModel()] : [];
+  const others = behind ? [...upstreamsBehind(behind.url), localModel()] : [];
   const truewire = await serveConfig({ hostedTools, models: [...programs, ...upstreams, ...others] });
   const count = { passed: 0, failed: 0 };
   try {

@@ -1,3 +1,4 @@
+import { turnsDone } from "../report.ts";
 import { ask, clientApis } from "./client-apis.ts";
 import type { Answer, ClientApi, Json, ToolSchema } from "./client-apis.ts";
 import type { Place, Trial } from "./trial.ts";
@@ -24,7 +25,7 @@ async function session(
   { truewire: url, model, server }: Place,
   api: ClientApi,
   stream: boolean,
-): Promise<string | undefined> {
+): Promise<{ done: number; problem?: string }> {
   const history: Json[] = [];
   const step = async (turn: number, mustCall: boolean): Promise<Answer> => {
     const more = api.id === "ollama" ? { options: { temperature: 0, num_predict: maxTokens } } : { temperature: 0 };
@@ -36,8 +37,9 @@ async function session(
     history.push(...answer.turn);
     return answer;
   };
+  let done = 0;
   try {
-    for (let turn = 1; turn <= turns; turn++) {
+    for (let turn = 1; turn <= turns; turn++, done++) {
       history.push(
         api.user(`Read the file notes-${turn}.txt with the tool, then say in three words what it is about.`),
       );
@@ -52,9 +54,9 @@ async function session(
       history.push(...api.results(calls, `Notes ${turn}: the harbour opens at ${turn + 5} o'clock.`));
       await step(turn, false);
     }
-    return undefined;
+    return { done };
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return { done, problem: error instanceof Error ? error.message : String(error) };
   }
 }
 
@@ -62,8 +64,10 @@ async function session(
 export const sessionTrials: readonly Trial[] = clientApis.map((api) => ({
   name: `session of four turns, ${api.id}`,
   async run(place) {
-    const problems = [await session(place, api, true), await session(place, api, false)];
-    const failed = problems.filter((problem) => problem !== undefined);
-    return { ok: failed.length === 0, detail: failed.join("; ") };
+    const sessions = [await session(place, api, true), await session(place, api, false)];
+    const done = sessions.reduce((sum, one) => sum + one.done, 0);
+    const problems = sessions.flatMap(({ problem }) => problem ?? []);
+    const detail = [turnsDone(done, turns * sessions.length), ...problems].join("; ");
+    return { ok: problems.length === 0, detail };
   },
 }));

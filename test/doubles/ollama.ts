@@ -12,6 +12,8 @@ import { Sessions } from "./task.ts";
  */
 
 const efforts = new Set(["", "none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max"]);
+/** Up to 0.17, where levels are for gpt-oss alone. */
+const olderEfforts = new Set(["", "none", "low", "medium", "high"]);
 
 /**
  * Ollama's OpenAI endpoint with a model that can call tools. A prompt that is longer than `contextSize` tokens (default 4096) is cut without
@@ -20,7 +22,8 @@ const efforts = new Set(["", "none", "minimal", "low", "medium", "high", "xhigh"
 export function ollama({
   reasons = false,
   contextSize = 4096,
-}: { readonly reasons?: boolean; readonly contextSize?: number } = {}): ChatServer {
+  takesLevels = true,
+}: { readonly reasons?: boolean; readonly contextSize?: number; readonly takesLevels?: boolean } = {}): ChatServer {
   return {
     promptTokens(body) {
       const words = JSON.stringify(body["messages"]).split(/\s+/).length;
@@ -29,7 +32,7 @@ export function ollama({
     name: reasons ? "Ollama with a model that reasons" : "Ollama",
     owner: "library",
     others: { "/api/show": { capabilities: ["completion", "tools", ...(reasons ? ["thinking"] : [])] } },
-    refusal: (body) => refusal(body, reasons),
+    refusal: (body) => (takesLevels ? undefined : refusedLevel(body, reasons)) ?? refusal(body, reasons),
   };
 }
 
@@ -57,7 +60,7 @@ function refusal(body: Json, reasons: boolean): Refusal | undefined {
       if (!isJsonObject(text)) return refused("invalid tool call arguments");
     }
   }
-  const effort = objectOf(body["reasoning"])["effort"] ?? body["reasoning_effort"] ?? "";
+  const effort = effortOf(body);
   if (!efforts.has(String(effort)))
     return refused(
       `invalid reasoning value: "${String(effort)}" (must be "minimal", "low", "medium", "high", "xhigh", "ultra", "max", or "none")`,
@@ -66,6 +69,16 @@ function refusal(body: Json, reasons: boolean): Refusal | undefined {
     return refused(`"${String(body["model"])}" does not support thinking`);
   const top = Number(body["top_logprobs"] ?? 0);
   return top < 0 || top > 20 ? refused("top_logprobs must be between 0 and 20") : undefined;
+}
+
+const effortOf = (body: Json): unknown => objectOf(body["reasoning"])["effort"] ?? body["reasoning_effort"] ?? "";
+
+function refusedLevel(body: Json, reasons: boolean): Refusal | undefined {
+  const effort = String(effortOf(body));
+  if (!olderEfforts.has(effort))
+    return refused(`invalid reasoning value: '${effort}' (must be "high", "medium", "low", or "none")`);
+  const isTaken = effort === "" || effort === "none" || !reasons;
+  return isTaken ? undefined : refused(`think value "${effort}" is not supported for this model`);
 }
 
 /** How Go calls the types of JSON's values. */

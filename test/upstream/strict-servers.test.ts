@@ -342,3 +342,10 @@ test("what an agent has sent before stays the beginning of what it sends, so tha
     content: "On\n\n<system-reminder>\nPlan mode is on.\n</system-reminder>",
   });
 });
+
+test("an effort over Ollama 0.17, which takes no levels, is refused once and then learned", async () => {
+  const { upstream, truewire } = await setUp(ollama({ reasons: true, takesLevels: false }), "Hi");
+  const body = { messages: [{ role: "user", content: "Hello" }], reasoning_effort: "low" };
+  for (let count = 0; count < 2; count++) expect((await ask(truewire, "/v1/chat/completions", body)).status).toBe(200);
+  expect(upstream.refusals).toHaveLength(1);
+});
