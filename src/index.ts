@@ -222,6 +222,8 @@ export type {
 } from "./wire/core/request.ts";
 export type { RequestedAnswer } from "./wire/apis/choices-answer.ts";
 export type { AnswerSettings } from "./wire/apis/port.ts";
+export { defineHook } from "./wire/core/hook.ts";
+export type { Hook, HookChange, HookContext, HookPart, HookRequest } from "./wire/core/hook.ts";
 export { cancellable } from "./wire/core/cancellable.ts";
 export type { SourceApi } from "./wire/apis/source-port.ts";
 export type {

@@ -241,7 +241,7 @@ export function memoryMiB(pid: number): number {
   return [pid, ...childrenOf(pid)].map(residentMiB).reduce((sum, mebibytes) => sum + mebibytes, 0);
 }
 
-function residentMiB(pid: number): number {
+export function residentMiB(pid: number): number {
   try {
     return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
   } catch {

@@ -7,6 +7,7 @@ import { attacks as connections } from "./connections.ts";
 import { attacks as files } from "./files.ts";
 import { attacks as gateway } from "./gateway.ts";
 import { attacks as grammars } from "./grammars.ts";
+import { attacks as hook } from "./hook.ts";
 import { attacks as keys } from "./keys.ts";
 import { closeServers } from "./local-model.ts";
 import { attacks as readers } from "./readers.ts";
@@ -33,6 +34,7 @@ const groups: Readonly<Record<string, readonly Attack[]>> = {
   stores,
   batches,
   keys,
+  hook,
 };
 
 const { values } = parseArgs({

@@ -314,7 +314,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
     const named = /^\/\/ ([\w./-]+\.ts)\n/.exec(text)?.[1];
     const file = join(folder, named ?? `block-${line}.ts`);
     await writeFile(file, onFreePorts(text));
-    if (/^export default/m.test(text)) {
+    if (/^export default (?!defineHook)/m.test(text)) {
       const program = await startTruewire([file]);
       await program.stop();
     } else if (named === undefined) {

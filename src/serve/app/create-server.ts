@@ -27,7 +27,7 @@ import {
 } from "./open-store-of.ts";
 import { openHandler } from "./open-handler.ts";
 import type { EmbeddedHandler, HandlerOptions } from "./open-handler.ts";
-import { HostedTools } from "./hosted-tools.ts";
+import { HostedTools, openHookOf } from "./hosted-tools.ts";
 import { openTurnKey } from "./open-turn-key.ts";
 import { openObserving } from "./open-observing.ts";
 import { ProfileFile } from "./profile-file.ts";
@@ -197,6 +197,7 @@ export async function openServer(
   /** Closes everything that the server opened in addition to its models. */
   const release = async (graceMs: number): Promise<void> => {
     await hosted.close();
+    await service.hook?.close();
     await turns?.close(graceMs);
     await managed?.close();
     await service.stores.store.close();
@@ -216,6 +217,7 @@ export async function openServer(
     const { executors, commit } = await hosted.prepare(current);
     commit();
     service.hostedTools = executors;
+    service.hook = await openHookOf(current, log, nodeRuntime);
     service.directory = await pool.use(current, isForThisMachine(current, settings.keys), (directory) =>
       checkRoutes(current, directory),
     );
@@ -266,17 +268,26 @@ export async function openServer(
     const read = await readServerFiles(parsed, nodeRuntime);
     const nextSettings = settingsOf(parsed, withManaged(read), false);
     const inspector = inspectorOf({ ...parsed, host }, nextSettings, service.watchers.inspector);
-    const hostedTools = await hosted.prepare(parsed);
+    const hook = await openHookOf(parsed, log, nodeRuntime);
+    const hostedTools = await hosted.prepare(parsed).catch(async (error: unknown) => {
+      await hook?.close();
+      throw error;
+    });
     try {
       service.directory = await pool.use(parsed, isForThisMachine({ host }, nextSettings.keys), (directory) =>
         checkRoutes(parsed, directory),
       );
     } catch (error) {
+      await hook?.close();
       await hostedTools.discard();
       throw error;
     }
     hostedTools.commit();
     service.hostedTools = hostedTools.executors;
+    // Calls that the earlier hook runs end within its time limit.
+    const { hook: earlier } = service;
+    if (earlier) setTimeout(() => void earlier.close(), 2 * (current.hook?.timeout ?? 0)).unref();
+    service.hook = hook;
     if (read.certificate) listener.renew?.(read.certificate);
     service.settings = settings = nextSettings;
     service.bodies.limit = nextSettings.bodyBudget;

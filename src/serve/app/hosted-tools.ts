@@ -1,5 +1,7 @@
 import type { Config } from "../config/schema.ts";
 import type { HostedCallObserver, HostedToolPool, PreparedHostedTools } from "../hosted/open-hosted-tools.ts";
+import { HookPrefixes } from "../server/hook/hook-prefixes.ts";
+import type { ServedHook } from "../server/hook/hook-prefixes.ts";
 import type { Log } from "../server/log.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -29,6 +31,18 @@ export class HostedTools {
   async close(): Promise<void> {
     await this.#pool?.close();
   }
+}
+
+/** Rejects with an Error of one sentence if the hook cannot be loaded. */
+export async function openHookOf(
+  { hook }: Pick<Config, "hook">,
+  log: Log,
+  runtime: Pick<Runtime, "hook">,
+): Promise<ServedHook | undefined> {
+  if (!hook) return undefined;
+  const { openHook } = await runtime.hook();
+  const runner = await openHook(hook, (line, level, fields) => log[level]({ ...fields }, line));
+  return { ...runner, prefixes: new HookPrefixes() };
 }
 
 const nothing: PreparedHostedTools = { executors: undefined, commit() {}, discard: async () => {} };

@@ -31,7 +31,7 @@ import {
 } from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { clientFilesOf } from "./server-files.ts";
-import { HostedTools } from "./hosted-tools.ts";
+import { HostedTools, openHookOf } from "./hosted-tools.ts";
 import { PoolControl } from "./pool-control.ts";
 import type { Observing } from "./open-observing.ts";
 import type { Runtime } from "./runtime.ts";
@@ -123,6 +123,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
       commit();
       service.hostedTools = executors;
     }
+    service.hook ??= await openHookOf(parsed, log, runtime);
     return pool.use(parsed, false, (directory) => checkRoutes(parsed, directory));
   };
   let observing: Observing | undefined;
@@ -165,6 +166,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
       await service.batches?.close();
       await pool.close(graceMs);
       await hosted.close();
+      await service.hook?.close();
       await service.runs.stop();
       await turns?.close(Math.max(0, latestAt - performance.now()));
       await service.stores.store.close();
@@ -214,6 +216,7 @@ const webRuntime: Runtime = {
   clientFiles: missing("A file of keys or prices", "Pass its entries as `keys` or `prices`."),
   stores: missing("A store in a folder or in Redis", "Leave `store` at `memory`, and leave `sharedLimits` out."),
   hostedTools: missing("`hostedTools`", "Leave it out."),
+  hook: missing("`hook`", "Leave it out."),
   metrics: missing("`metrics`", "Leave it off."),
 };
 

@@ -12,6 +12,7 @@ export const nodeRuntime = {
   clientFiles: () => import("./configured-files.ts"),
   stores: () => import("../kv/open.ts"),
   hostedTools: () => import("../hosted/open-hosted-tools.ts"),
+  hook: () => import("../hosted/program/open-hook.ts"),
   metrics: () => import("../server/metrics/open-metrics.ts"),
 };
 

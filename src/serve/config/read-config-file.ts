@@ -87,6 +87,13 @@ export function noModels(file: string | undefined): ConfigError {
   );
 }
 
+function hookWithPath(hook: TruewireConfig["hook"], path: (text: string) => string): Pick<TruewireConfig, "hook"> {
+  if (typeof hook === "string") return { hook: path(hook) };
+  return hook && "module" in hook && typeof hook.module === "string"
+    ? { hook: { ...hook, module: path(hook.module) } }
+    : {};
+}
+
 function withPathsFrom(config: TruewireConfig, folder: string): TruewireConfig {
   const path = (text: string): string => (isAbsolute(text) || text.startsWith("hf:") ? text : resolve(folder, text));
   const entry = (model: string | ModelEntry): ModelEntry => {
@@ -117,6 +124,7 @@ function withPathsFrom(config: TruewireConfig, folder: string): TruewireConfig {
     ...(typeof config.store === "object" &&
       config.store.at !== undefined && { store: { ...config.store, at: store(config.store.at) } }),
     ...(config.pricesFile !== undefined && { pricesFile: path(config.pricesFile) }),
+    ...hookWithPath(config.hook, path),
     ...(config.keysFile !== undefined && { keysFile: path(config.keysFile) }),
     ...(models?.some(({ kind }) => kind === "upstream") && {
       profilesFile: path(config.profilesFile ?? "truewire.profiles.json"),

@@ -5,6 +5,7 @@ import type { ModelEntry } from "./model-schema.ts";
 import { hostedProgramSchema, hostedToolsSchema } from "./hosted-tools-schema.ts";
 import { pricesSchema } from "./prices-schema.ts";
 import { keysSchema } from "./keys-schema.ts";
+import { hookModuleSchema, hookSchema } from "./hook-schema.ts";
 import { routesSchema } from "./routes-schema.ts";
 import { problemsOf, expectation, expected, flag, integer, listShape, oneOf, settings, text } from "./shapes.ts";
 import type { Parsed, Written } from "./shapes.ts";
@@ -93,6 +94,7 @@ export function configJsonSchema({ inCode = false } = {}): Record<string, unknow
   const typesInCode = new Map<unknown, string>([
     [programSchema, "string | Program | object"],
     [hostedProgramSchema, "string | HostedProgram"],
+    [hookModuleSchema, "string | Hook"],
     [engineSchema, "Engine"],
   ]);
   const schema = z.toJSONSchema(server, {
@@ -158,6 +160,11 @@ const server = settings(
     routes: routesSchema
       .default([])
       .describe("Rules that give requests to another model than the one that they name; the first that fits decides"),
+    hook: hookSchema
+      .optional()
+      .describe(
+        "A module of your own that sees requests before they are sent and answers while they stream: it may change or refuse them",
+      ),
     profilesFile: text("a file, such as truewire.profiles.json")
       .optional()
       .describe("What was learned about upstreams (default: truewire.profiles.json next to the configuration file)"),

@@ -53,8 +53,8 @@ export async function answerPortRoute(
       record.asked.model = name;
       const model = modelNamed(name, directory, reply.profile);
       return {
-        countTokens: (request) => countPromptTokens(model, request, reply),
-        compact: (request) => askUpstream("compact", model, request, reply),
+        countTokens: (request) => countPromptTokens(model, request, reply, service),
+        compact: (request) => askUpstream("compact", model, request, reply, service),
       };
     },
     run: (runId) => service.runs.find(owner, runId),

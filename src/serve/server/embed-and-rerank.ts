@@ -11,6 +11,8 @@ import { estimateInputs } from "../../wire/core/estimate-tokens.ts";
 import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
 import { notAllowedToEmbed } from "../../wire/apis/failures.ts";
 import { ClientGone } from "./exchange.ts";
+import { textsSeenByHook } from "./hook/with-hook.ts";
+import type { Service } from "./service.ts";
 import type { ServedModel } from "./model-directory.ts";
 import type { ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 
@@ -32,8 +34,9 @@ export const embedEndpoint: ModelEndpoint<ReadEmbeddings> = {
     throw new FailureError({ ...failure, status: 404 });
   },
   cost: ({ request }) => ({ prompt: estimateInputs(request.inputs) }),
-  async answer({ request, encoding }, model, reply) {
-    const { answer, shownModel } = await ask("embeddings", { kind: "embed", request }, model, reply);
+  async answer({ request, encoding }, model, reply, service) {
+    const seen = await inputsSeen(request, model, reply, service);
+    const { answer, shownModel } = await ask("embeddings", { kind: "embed", request: seen }, model, reply);
     reply.send(200, "application/json", writeEmbeddings(answer, shownModel, encoding, reply.profile));
   },
 };
@@ -59,8 +62,13 @@ export const rerankEndpoint: ModelEndpoint<ReadRerank> = {
   cost: ({ request: { query, documents } }) => ({
     prompt: estimateInputs(documents) + estimateInputs([query]) * documents.length,
   }),
-  async answer(read, model, reply) {
-    const { answer, shownModel } = await ask("rerank", { kind: "rerank", request: read.request }, model, reply);
+  async answer(read, model, reply, service) {
+    const { query: asked, documents: given } = read.request;
+    const [query, ...documents] = (
+      await textsSeenByHook(reply.requestId, [asked, ...given], model, reply, service)
+    ).map(String);
+    const request = { ...read.request, query: query ?? asked, documents };
+    const { answer, shownModel } = await ask("rerank", { kind: "rerank", request }, model, reply);
     reply.send(200, "application/json", writeRanking(answer, read, shownModel));
   },
 };
@@ -70,8 +78,20 @@ export async function askVectors(
   request: EmbeddingRequest,
   model: ServedModel,
   reply: Reply,
+  service: Service,
 ): Promise<EmbeddingAnswer> {
-  return (await ask("embeddings", { kind: "embed", request }, model, reply)).answer;
+  const seen = await inputsSeen(request, model, reply, service);
+  return (await ask("embeddings", { kind: "embed", request: seen }, model, reply)).answer;
+}
+
+async function inputsSeen(
+  request: EmbeddingRequest,
+  model: ServedModel,
+  reply: Reply,
+  service: Service,
+): Promise<EmbeddingRequest> {
+  const inputs = await textsSeenByHook(reply.requestId, request.inputs, model, reply, service);
+  return inputs === request.inputs ? request : { ...request, inputs };
 }
 
 /** Asks the engine, and records what the answer cost. Rejects with `ClientGone` if the client has left. */

@@ -36,8 +36,8 @@ function embedEndpoint(isBatch: boolean): ModelEndpoint<ReadEmbed> {
         );
     },
     cost: ({ request }) => ({ prompt: estimateInputs(request.inputs) }),
-    async answer(read, model, reply) {
-      const answer = await askVectors(read.request, model, reply);
+    async answer(read, model, reply, service) {
+      const answer = await askVectors(read.request, model, reply, service);
       reply.send(200, geminiContentType, writeGeminiEmbed(answer, read, reply.profile));
     },
   };

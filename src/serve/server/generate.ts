@@ -17,9 +17,11 @@ import { imagesIn, noPrice } from "./keys/prices.ts";
 import { tokensToReserve } from "./keys/usage-lease.ts";
 import type { Mask } from "./mask.ts";
 import { hostedToolsOf } from "./keys/hosted-tools-of.ts";
+import { withHook } from "./hook/with-hook.ts";
+import type { Generate } from "./fallbacks.ts";
 import { planHostedTools, runsHere } from "./hosted/hosted-calls.ts";
 import { withHostedTools } from "./hosted/hosted-loop.ts";
-import { modelsOf } from "./model-directory.ts";
+import { modelNamed, modelsOf } from "./model-directory.ts";
 import type { ServedModel } from "./model-directory.ts";
 import { planRun } from "./plan-run.ts";
 import type { RunPlan } from "./plan-run.ts";
@@ -138,7 +140,7 @@ async function answer(
 ): Promise<void> {
   const { read, kept } = asked;
   const request = read.editPrompt
-    ? await read.editPrompt((edited) => countPromptTokens(model, edited, reply))
+    ? await read.editPrompt((edited) => countPromptTokens(model, edited, reply, service))
     : read.request;
   if (request !== read.request)
     service.log.info({ req: reply.requestId }, "the prompt was edited as the request asks for");
@@ -278,22 +280,36 @@ function begin(
     record.answer.begins();
     if (api && !inBackground) trace?.operationBegins(api.operation, model.info.id, request);
   }
-  const source = sourceOf({
-    model,
-    directory: modelsOf(reply.client, service.directory),
-    onFallback(fallback, reason) {
-      inspection?.anotherSource();
-      const other = service.directory.find(fallback);
-      record.asked.price = (other && service.settings.prices.of(other)) ?? record.asked.price;
-      record.answer.fellBack(fallback, reason);
-      log.info({ req, model: model.info.id, fallback, reason }, "a fallback is asked");
-      if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
-    },
-    ...(!plan.isForwarded && {
-      onTruncated: (before, after) =>
-        log.warn({ req, before, after }, "the prompt was too long: its oldest messages were left out"),
-    }),
-  });
+  const sourceOfModel = (used: ServedModel): Generate =>
+    sourceOf({
+      model: used,
+      directory: modelsOf(reply.client, service.directory),
+      onFallback(fallback, reason) {
+        inspection?.anotherSource();
+        const other = service.directory.find(fallback);
+        record.asked.price = (other && service.settings.prices.of(other)) ?? record.asked.price;
+        record.answer.fellBack(fallback, reason);
+        log.info({ req, model: model.info.id, fallback, reason }, "a fallback is asked");
+        if (!reply.sent) reply.addHeaders({ "x-truewire-model": fallback });
+      },
+      ...(!plan.isForwarded && {
+        onTruncated: (before, after) =>
+          log.warn({ req, before, after }, "the prompt was too long: its oldest messages were left out"),
+      }),
+    });
+  /** The model that the hook has chosen, by the name that clients use. */
+  const sourceNamed = (name: string): Generate => {
+    if (name === model.info.id) return sourceOfModel(model);
+    const other = modelNamed(name, modelsOf(reply.client, service.directory), reply.profile);
+    record.asked.price = service.settings.prices.of(other);
+    if (reply.client?.limits?.budget && !record.asked.price)
+      throw noPrice(name, `the key '${reply.client.name}' has a budget`);
+    record.asked.route = { rule: "hook", model: name };
+    record.asked.served = other;
+    if (!reply.sent) reply.addHeaders({ "x-truewire-route": "hook", "x-truewire-model": name });
+    return (given, observer) => sourceOfModel(other)({ ...given, model: other.engineModel }, observer);
+  };
+  const source = service.hook ? withHook(model, sourceNamed, reply, service) : sourceOfModel(model);
   if (hosted) inspection?.joinsAnswers();
   const isSpent = (): boolean => (record.cost ?? 0) >= hostedMaxCost * 1e9;
   const start = hosted

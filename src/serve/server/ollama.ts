@@ -137,7 +137,7 @@ function embedEndpoint(readBody: typeof readOllamaEmbed, write: typeof writeOlla
     async answer(read, model, reply, service) {
       if (read.keepLoadedMs !== undefined) keepLoaded(model, read.keepLoadedMs, reply, service);
       const { request } = read;
-      const answer = request.inputs.length === 0 ? noVectors : await askVectors(request, model, reply);
+      const answer = request.inputs.length === 0 ? noVectors : await askVectors(request, model, reply, service);
       reply.send(200, json, write(answer, read, performance.now() - reply.record.asked.receivedAt));
     },
   };

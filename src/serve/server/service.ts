@@ -1,5 +1,6 @@
 import type { Profile } from "../../wire/apis/profile.ts";
 import type { EngineHealth, UpstreamUrl } from "../../wire/core/engine.ts";
+import type { ServedHook } from "./hook/hook-prefixes.ts";
 import type { HostedToolExecutors } from "../../wire/core/hosted-tool.ts";
 import type { Limiter } from "../kv/limits.ts";
 import type { StoreLimits } from "../kv/store.ts";
@@ -74,6 +75,8 @@ export interface Service {
   readonly processes?: Processes;
   /** What runs hosted tools; absent: nothing is configured. Each client may use some of them (`hostedToolsOf`). */
   readonly hostedTools?: HostedToolExecutors | undefined;
+  /** Absent: none is configured. */
+  readonly hook?: ServedHook | undefined;
   readonly watchers: ServiceWatchers;
 }
 
@@ -110,6 +113,7 @@ export interface OpenedService extends Service {
   settings: ServiceSettings;
   directory: ModelDirectory;
   hostedTools?: HostedToolExecutors | undefined;
+  hook?: ServedHook | undefined;
   batches?: Batches | undefined;
   readonly stores: Writable<ServiceStores>;
   readonly watchers: Writable<ServiceWatchers>;

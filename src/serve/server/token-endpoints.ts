@@ -15,6 +15,7 @@ import { estimateTokens } from "../../wire/core/estimate-tokens.ts";
 import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
 import { ClientGone } from "./exchange.ts";
+import { seenByHook } from "./hook/with-hook.ts";
 import { modelNamed, modelsOf, type ServedModel } from "./model-directory.ts";
 import type { ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
 import { readJsonBody } from "./read-json.ts";
@@ -93,8 +94,8 @@ export function tokenCountEndpoint(api: string, counter: TokenCounter): ModelEnd
       return { ...read, name: read.request.model };
     },
     conversation: ({ request }) => request,
-    async answer({ request, editPrompt }, model, reply) {
-      const count = (edited: GenerationRequest): Promise<number> => countPromptTokens(model, edited, reply);
+    async answer({ request, editPrompt }, model, reply, service) {
+      const count = (edited: GenerationRequest): Promise<number> => countPromptTokens(model, edited, reply, service);
       const original = await count(request);
       const edited = (await editPrompt?.(count)) ?? request;
       const tokens = edited === request ? original : await count(edited);
@@ -107,8 +108,13 @@ export function tokenCountEndpoint(api: string, counter: TokenCounter): ModelEnd
  * Counts the tokens of a request's prompt. If the engine, or its server, cannot count them, the number is an estimate, and the answer has
  * the header `x-truewire-estimate: tokens`. Rejects with `FailureError`.
  */
-export async function countPromptTokens(model: ServedModel, request: GenerationRequest, reply: Reply): Promise<number> {
-  const tokens = await askUpstream("count-tokens", model, request, reply);
+export async function countPromptTokens(
+  model: ServedModel,
+  request: GenerationRequest,
+  reply: Reply,
+  service: Service,
+): Promise<number> {
+  const tokens = await askUpstream("count-tokens", model, request, reply, service);
   if (tokens !== undefined) return tokens;
   reply.addHeaders({ "x-truewire-estimate": "tokens" });
   return estimateTokens(request);
@@ -117,14 +123,21 @@ export async function countPromptTokens(model: ServedModel, request: GenerationR
 /** The answer of an engine about a conversation; undefined: it, or its server, has no such question. Rejects with `FailureError`. */
 export async function askUpstream<K extends "count-tokens" | "compact">(
   kind: K,
-  { engineModel, from: { engine } }: ServedModel,
+  model: ServedModel,
   request: GenerationRequest,
   reply: Reply,
+  service: Service,
 ): Promise<EngineAnswer<K> | undefined> {
   const { departure } = reply.exchange;
+  const {
+    engineModel,
+    from: { engine },
+  } = model;
+  if (!canAnswer(engine, kind)) return undefined;
+  const { request: seen } = await seenByHook(request, model, reply, service);
   try {
-    const question = { kind, request: { ...request, model: engineModel } } as EngineQuestion<K>;
-    return canAnswer(engine, kind) ? await engine.ask(question, departure.signal) : undefined;
+    const question = { kind, request: { ...seen, model: engineModel } } as EngineQuestion<K>;
+    return await engine.ask(question, departure.signal);
   } catch (error) {
     if (departure.happened) throw new ClientGone({ cause: error });
     if (error instanceof FailureError && missingPath.has(error.failure.status)) return undefined;

@@ -50,7 +50,8 @@ export type CacheMissCause =
   | "answer-changed"
   | "template-options"
   | "template-changed"
-  | "prompt-changed";
+  | "prompt-changed"
+  | "hook";
 
 /** A sentence on the cause, and one on how to avoid it. */
 export function describeCacheMiss({ cause, where }: Pick<CacheMiss, "cause" | "where">): string {
@@ -127,4 +128,8 @@ const words: Readonly<Record<CacheMissCause, { readonly says: string; readonly a
     advice: "Only another template helps.",
   },
   "prompt-changed": { says: "The prompt changed before its end.", advice: changingLast },
+  hook: {
+    says: "The hook of the server let an earlier message pass in another form than before (WHERE).",
+    advice: "A hook that always changes a message in the same way keeps the beginning of the prompt.",
+  },
 };

@@ -1,20 +1,52 @@
 import { Worker } from "node:worker_threads";
 import { FairQueue } from "../../../engines/lifecycle/fair-queue.ts";
+import type { Hook, HookContext, HookPart, HookRequest } from "../../../wire/core/hook.ts";
 import type { HostedProgramInput } from "../../../wire/core/hosted-program.ts";
 
-export type ToToolWorker =
-  | { readonly type: "run"; readonly input: Omit<HostedProgramInput, "signal"> }
-  | { readonly type: "abort" };
+/** A call of a hook: which of its functions, and what that gets. */
+export interface HookCall {
+  readonly member: keyof Hook;
+  readonly input: HookRequest | HookPart;
+  readonly context: HookContext;
+}
+
+type ToolInput = Omit<HostedProgramInput, "signal"> | HookCall;
+
+/** How a thread starts. `isHook`: the module is a hook, and its results are sent as JSON. */
+export interface ToolWorkerSetup {
+  readonly path: string;
+  readonly isHook?: boolean | undefined;
+}
+
+export type ToToolWorker = { readonly type: "run"; readonly input: ToolInput } | { readonly type: "abort" };
 
 export type FromToolWorker =
   /** What the module exports for the model. */
-  | { readonly type: "ready"; readonly description: unknown; readonly parameters: unknown }
+  | {
+      readonly type: "ready";
+      readonly description?: unknown;
+      readonly parameters?: unknown;
+      /** The functions of a hook. */
+      readonly members?: readonly (keyof Hook)[];
+    }
   | { readonly type: "failed"; readonly message: string }
   | { readonly type: "done"; readonly value: unknown }
-  | { readonly type: "thrown"; readonly message: string };
+  | {
+      readonly type: "thrown";
+      readonly message: string;
+      /** Of the error that a hook threw. */
+      readonly details?: {
+        readonly name: string;
+        readonly status?: unknown;
+        readonly code?: unknown;
+        readonly param?: unknown;
+      };
+      /** For the log: without the message, which may quote a conversation. */
+      readonly cause?: string;
+    };
 
 /** Calls of one tool that run at the same time; further calls wait. */
-const maxThreads = 8;
+const usualLimit = 8;
 /** How long an aborted call may go on before its thread is ended, in milliseconds: it may compute without an `await`. */
 const graceMs = 1000;
 
@@ -24,16 +56,26 @@ interface Thread {
   receive: (message: FromToolWorker | null) => void;
 }
 
+const threadEnded = { message: "its thread ended", details: undefined, cause: "its thread ended" };
+
 /** Threads with a user's module, one for each call that runs: one that blocks or breaks its thread does not disturb the others. */
 export class ToolThreads {
-  readonly #path: string;
+  readonly #setup: ToolWorkerSetup;
+  readonly #limit: number;
+  readonly #maxHeap: number | undefined;
   readonly #idle: Thread[] = [];
   readonly #all = new Set<Thread>();
   #running = 0;
   readonly #waiting = new FairQueue<() => void>();
 
-  constructor(path: string) {
-    this.#path = path;
+  /** `limit`: calls that run at the same time. `maxHeap`: of each thread, in MiB. */
+  constructor(
+    path: string,
+    { limit = usualLimit, maxHeap, isHook }: { limit?: number; maxHeap?: number; isHook?: boolean } = {},
+  ) {
+    this.#setup = { path, isHook };
+    this.#limit = limit;
+    this.#maxHeap = maxHeap;
   }
 
   /** Imports the module in a first thread. Rejects with an Error of one sentence. */
@@ -47,8 +89,8 @@ export class ToolThreads {
    * Runs a call. Rejects with the program's message, and with the signal's reason when it aborts. `owner`: where calls wait, owners take
    * turns.
    */
-  async run(input: Omit<HostedProgramInput, "signal">, owner: string, signal: AbortSignal): Promise<unknown> {
-    if (this.#running >= maxThreads) await this.#turn(owner, signal);
+  async run(input: ToolInput, owner: string, signal: AbortSignal): Promise<unknown> {
+    if (this.#running >= this.#limit) await this.#turn(owner, signal);
     else this.#running++;
     try {
       signal.throwIfAborted();
@@ -84,7 +126,7 @@ export class ToolThreads {
     });
   }
 
-  #runIn(thread: Thread, input: Omit<HostedProgramInput, "signal">, signal: AbortSignal): Promise<unknown> {
+  #runIn(thread: Thread, input: ToolInput, signal: AbortSignal): Promise<unknown> {
     const { worker } = thread;
     return new Promise((resolve, reject) => {
       let timer: NodeJS.Timeout | undefined;
@@ -99,7 +141,10 @@ export class ToolThreads {
         thread.receive = () => {};
         if (message !== null) this.#idle.push(thread);
         if (message?.type === "done") resolve(message.value);
-        else reject(new Error(message?.type === "thrown" ? message.message : "its thread ended"));
+        else {
+          const { message: text, details, cause } = message?.type === "thrown" ? message : threadEnded;
+          reject(Object.assign(new Error(text, { cause }), details));
+        }
       };
       signal.addEventListener("abort", abort, { once: true });
       worker.postMessage({ type: "run", input } satisfies ToToolWorker);
@@ -107,7 +152,10 @@ export class ToolThreads {
   }
 
   #start(): Promise<{ readonly thread: Thread; readonly ready: FromToolWorker & { readonly type: "ready" } }> {
-    const worker = new Worker(new URL("./tool-worker.js", import.meta.url), { workerData: { path: this.#path } });
+    const worker = new Worker(new URL("./tool-worker.js", import.meta.url), {
+      workerData: this.#setup,
+      ...(this.#maxHeap !== undefined && { resourceLimits: { maxOldGenerationSizeMb: this.#maxHeap } }),
+    });
     worker.unref();
     return new Promise((resolve, reject) => {
       const thread: Thread = {
@@ -118,7 +166,9 @@ export class ToolThreads {
           void worker.terminate();
           reject(
             new Error(
-              message?.type === "failed" ? message.message : `${this.#path} could not be loaded: its thread ended`,
+              message?.type === "failed"
+                ? message.message
+                : `${this.#setup.path} could not be loaded: its thread ended`,
             ),
           );
         },
