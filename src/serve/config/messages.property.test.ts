@@ -43,13 +43,15 @@ function branchesOf(schema: Schema): readonly Schema[] {
   return union ? union.flatMap(branchesOf) : [schema];
 }
 
-/** The members that the entry of a model, of its draft model, of a key, of a price, or of an adapter, cannot be without, each with a right value. */
+/** The members that the entry of a model, of its draft model, of a key, of a price, of an adapter, of a rule, or a hook, cannot be without, each with a right value. */
 function requiredOf({ properties }: Schema): Schema {
   if (typeof properties === "object" && properties !== null && "hash" in properties)
     return { name: "x", hash: `sha256:${"0".repeat(64)}` };
   if (typeof properties === "object" && properties !== null && "cachedInput" in properties)
     return { input: 1, output: 1 };
   if (typeof properties === "object" && properties !== null && "weight" in properties) return { key: "x" };
+  if (typeof properties === "object" && properties !== null && "share" in properties) return { to: "x" };
+  if (typeof properties === "object" && properties !== null && "module" in properties) return { module: "x.ts" };
   if (typeof properties === "object" && properties !== null && "scale" in properties) return { path: "x.gguf" };
   if (typeof properties === "object" && properties !== null && "path" in properties && !("kind" in properties))
     return { path: "x.gguf" };
