@@ -125,9 +125,10 @@ async function saidInChat({ url, model }: Server, question: string): Promise<rea
   // Ollama's models think unless told otherwise, and its log probabilities are those of the thoughts, too.
   const more = { temperature: 0, max_tokens: 48, logprobs: true, reasoning_effort: "none" };
   const { choices } = await post(`${url}/v1/chat/completions`, { model, ...asked(question), ...more });
-  type Choice = { message: { content: string }; logprobs: { content: Token[] } };
+  type Choice = { message: { content: string }; logprobs?: { content: Token[] } | null };
   const [{ message, logprobs }] = choices as [Choice];
-  return tokensOf(message.content, logprobs.content);
+  // Ollama leaves them out of an answer without a token.
+  return tokensOf(message.content, logprobs?.content ?? []);
 }
 
 async function greedy({ own, others }: Place): Promise<string[]> {
@@ -163,7 +164,7 @@ async function greedy({ own, others }: Place): Promise<string[]> {
           const options = { temperature: 0, num_predict: 48, repeat_penalty };
           const more = { raw: true, stream: false, logprobs: true, options };
           const answer = await post(`${url}/api/generate`, { model, prompt: await promptOf(question), ...more });
-          return tokensOf(String(answer["response"]), answer["logprobs"] as Token[]);
+          return tokensOf(String(answer["response"]), (answer["logprobs"] ?? []) as Token[]);
         },
       )),
     );

@@ -13,7 +13,7 @@ import xllamacpp
 parameters = xllamacpp.CommonParams()
 parameters.model.path, port, context, parameters.embedding = *sys.argv[1:4], sys.argv[4] == "embeddings"
 parameters.port, parameters.n_ctx, parameters.n_parallel = int(port), int(context), 1
-parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 2
+parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
 server = xllamacpp.Server(parameters)
 signal.pause()
 `;

@@ -16,7 +16,7 @@ import type { FittedTurns, RequestTurns } from "./request-turns.ts";
 import { completionsSource } from "../../wire/apis/completions/port.ts";
 import { ollamaTextSource } from "../../wire/apis/ollama/send.ts";
 import { modelOnlyChats } from "../../wire/apis/failures.ts";
-import { toolCallId } from "../../wire/apis/ids.ts";
+import { requestIdHeader, toolCallId } from "../../wire/apis/ids.ts";
 import { type AdaptationName, textOfAdaptation } from "../../wire/apis/adapt/adaptation-names.ts";
 import { notAdapted } from "../../wire/apis/adapt/adaptations.ts";
 import { unfitParts } from "../../wire/apis/adapt/fit-media.ts";
@@ -213,7 +213,7 @@ export class AttemptPreparer {
         // Not a spread: V8 gives each object with a spread and further members a hidden class of its own.
         {},
         stream ? this.#streamHeaders : this.#answerHeaders,
-        { "x-request-id": request.id },
+        requestIdHeader(request.id),
         passthrough?.dialect === source.name && passthrough.headers,
       ),
       stream,

@@ -16,6 +16,7 @@ import { FailureError } from "../../wire/core/failure.ts";
 import { isObject, type JsonObject } from "../../wire/core/json.ts";
 import type { GenerationObserver } from "../../wire/core/generation-observer.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
+import { requestIdHeader } from "../../wire/apis/ids.ts";
 import { readEmbeddings, writeEmbeddingsRequest } from "../../wire/apis/embeddings/embeddings.ts";
 import { readRanking, writeRerankRequest } from "../../wire/apis/rerank/rerank.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
@@ -281,7 +282,7 @@ export class UpstreamQuestions {
           ...traceHeaders,
           "content-type": "application/json",
           accept: "application/json",
-          "x-request-id": request.id,
+          ...requestIdHeader(request.id),
         },
         body: JSON.stringify(typeof request.body === "function" ? request.body(target) : request.body),
         signal,
