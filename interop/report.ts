@@ -180,7 +180,9 @@ function modelLists(results: readonly ModelResults[]): string[] {
     "## Models",
     "",
     "The same file in Truewire's own engine, in llama-server and in Ollama (`npm run interop -- models`): the tokens of texts in twenty scripts, the",
-    "most probable texts and their log probabilities, calls that the model makes, and answers by five JSON schemas.",
+    "most probable texts and their log probabilities, calls that the model makes, and answers by five JSON schemas. Ollama lets its models think,",
+    "has a penalty of 1.1 for tokens that repeat, and sends plain text, without roles, to a file whose chat template is like none of its own: with",
+    "the same prompt and no penalty, its texts are the same as often as llama-server's. The first tokens that differ are about equally probable.",
     "",
     ...results.flatMap(({ model, date, rows }) => [
       `### ${modelNames[model] ?? model} (${date})`,

@@ -355,6 +355,14 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
 }
 
 /**
+ * The header that names a request to a server: its id as a UUID. llama-cpp-python's server, and others with starlette-context, answer any
+ * other value with status 400 and no words. Anthropic's form of ids is none.
+ */
+export function requestIdHeader(id: string): Readonly<Record<string, string>> {
+  return id.length === 36 && id.startsWith("req_") ? { "x-request-id": id.slice("req_".length) } : {};
+}
+
+/**
  * Adds an answer's headers for the client to the first `start` event, and warnings about its request; other events may precede it, such as
  * Azure's filter results. Returns whether there is one.
  */

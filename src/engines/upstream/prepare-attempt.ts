@@ -16,7 +16,7 @@ import type { FittedTurns, RequestTurns } from "./request-turns.ts";
 import { completionsSource } from "../../wire/apis/completions/port.ts";
 import { ollamaTextSource } from "../../wire/apis/ollama/send.ts";
 import { modelOnlyChats } from "../../wire/apis/failures.ts";
-import { requestIdHeader, toolCallId } from "../../wire/apis/ids.ts";
+import { toolCallId } from "../../wire/apis/ids.ts";
 import { type AdaptationName, textOfAdaptation } from "../../wire/apis/adapt/adaptation-names.ts";
 import { notAdapted } from "../../wire/apis/adapt/adaptations.ts";
 import { unfitParts } from "../../wire/apis/adapt/fit-media.ts";
@@ -33,7 +33,7 @@ import { demandsJson } from "../../wire/apis/tolerant/json-answer.ts";
 import { readResponseBody } from "../../wire/apis/tolerant/read-response.ts";
 import { unsupportedParameter } from "../../wire/apis/request/refusals.ts";
 import { sourcePorts } from "../../wire/apis/ports.ts";
-import { addHeaders, type AttemptOptions, Watch } from "./attempt.ts";
+import { addHeaders, type AttemptOptions, requestIdHeader, Watch } from "./attempt.ts";
 import type { Background } from "./background/background.ts";
 import {
   asksForUsage,

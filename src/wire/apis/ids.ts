@@ -51,14 +51,6 @@ export function requestId(random: () => number): string {
   return start + middle + (digits() + digits() + digits());
 }
 
-/**
- * The header that names a request to a server: its id as a UUID. llama-cpp-python's server, and others with starlette-context, answer any
- * other value with status 400 and no words. Anthropic's form of ids is none.
- */
-export function requestIdHeader(id: string): Readonly<Record<string, string>> {
-  return id.length === 36 && id.startsWith("req_") ? { "x-request-id": id.slice("req_".length) } : {};
-}
-
 const bytesInHex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 function hexOfByte(byte: number): string {
