@@ -84,7 +84,7 @@ describe.each(transports)("limits through $name", ({ open }) => {
           // Not the source's, which are for the server.
           expect(headers.get("x-ratelimit-limit-requests")).toBe("2");
           expect(headers.get("x-ratelimit-remaining-requests")).toBe(remaining);
-          expect(headers.get("x-ratelimit-reset-requests")).toMatch(/^(29\.\d+|30|59\.\d+|1m0)s$/);
+          expect(headers.get("x-ratelimit-reset-requests")).toMatch(/^([1-5]?\d(\.\d+)?|1m0)s$/);
           expect(Number(headers.get("x-ratelimit-remaining-tokens"))).toBeGreaterThan(700);
         }
         await response.text();

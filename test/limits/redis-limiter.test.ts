@@ -1,11 +1,13 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { createClient } from "@redis/client";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { LimitLease, Limiter, UsageLimits, Refusal } from "../../src/serve/kv/limits.ts";
 import { MemoryLimiter } from "../../src/serve/kv/memory-limiter.ts";
 import { openLimiter } from "../../src/serve/kv/open.ts";
+import { dayOf, nanodollars } from "../../src/serve/kv/spending.ts";
 import { beatScript } from "../../src/serve/kv/redis-scripts.ts";
 import { pastMidnight } from "../support/past-midnight.ts";
 import { freePort, redisCommand, startRedis } from "../support/redis-server.ts";
@@ -224,6 +226,69 @@ describe.skipIf(redisCommand() === undefined)("limits that instances share throu
       redis.kill("SIGCONT");
     }
     await one.close();
+  });
+
+  // What was spent was sent again where only the answer was lost, and counted twice; so was a request whose beginning was not answered.
+  describe("an answer of Redis that is lost", () => {
+    /** Passes on what clients send; what Redis answers, only while `answers`. */
+    async function openProxy(): Promise<{ url: string; answers: boolean; close(): void }> {
+      const sockets = new Set<Socket>();
+      const server = createServer((client) => {
+        const upstream = connect(port, "127.0.0.1");
+        for (const socket of [client, upstream]) sockets.add(socket.on("error", () => {}));
+        client.on("data", (data) => upstream.write(data)).on("close", () => upstream.end());
+        upstream.on("data", (data) => proxy.answers && client.write(data)).on("close", () => client.destroy());
+      }).listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const { port: own } = server.address() as AddressInfo;
+      const close = (): void => {
+        for (const socket of sockets) socket.destroy();
+        server.close();
+      };
+      const proxy = { url: `redis://127.0.0.1:${own}`, answers: true, close };
+      return proxy;
+    }
+
+    const limits: UsageLimits = { tokensPerDay: 1000, budget: { total: 1 } };
+    const cost = nanodollars(0.25);
+    const usage = { model: "m", promptTokens: 10, cachedTokens: 0, completionTokens: 0, cost };
+
+    /** What another instance sees under a name. */
+    async function seen(name: string): Promise<unknown> {
+      const [other] = (await opened(1)) as [Limiter];
+      const { today: tokens, open, spent } = await other.use(name, limits);
+      const rows = await other.usage(dayOf(Date.now()) - 1);
+      await other.close();
+      const requests = rows.filter((row) => row.name === name).reduce((sum, row) => sum + row.requests, 0);
+      return { tokens, open, spent: spent.total, requests };
+    }
+
+    test.each([
+      ["when a request ends", "end", limits],
+      ["when it begins", "begin", limits],
+      ["when one without limits ends", "end", {}],
+    ] as const)("%s: it is counted once", async (_, when, own) => {
+      const name = `lost: ${_}`;
+      const proxy = await openProxy();
+      const warnings: string[] = [];
+      const limiter = await openLimiter(proxy.url, (line) => warnings.push(line));
+      if (when === "begin") proxy.answers = false;
+      const lease = await limiter.take(name, own, 10, 20, cost);
+      if ("bound" in lease) throw new Error(lease.bound);
+      proxy.answers = false;
+      lease.end(10, usage);
+      await until(() => warnings.length > 0, "the answer is missed");
+      proxy.answers = true;
+      const isBack = async (): Promise<boolean> => {
+        await limiter.take("another", limits, 0);
+        return warnings.length > 1;
+      };
+      await until(isBack, "Redis answers again");
+      await limiter.close();
+      const isCounted = own === limits && when === "end";
+      expect(await seen(name)).toEqual({ tokens: isCounted ? 10 : 0, open: 0, spent: cost, requests: 1 });
+      proxy.close();
+    });
   });
 
   test("where there is no Redis from the start, it counts for itself", async () => {

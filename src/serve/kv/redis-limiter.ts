@@ -48,6 +48,9 @@ class RedisLimiter implements Limiter {
   readonly #beat: NodeJS.Timeout;
   /** What Redis does not know yet, by `UnsentKey` in JSON. */
   readonly #unsent = new Map<string, Unsent>();
+  /** What Redis may know already, since only its answer did not come. */
+  readonly #unanswered = new Set<Settlement>();
+  readonly #inFlight = new Set<Promise<void>>();
   /** The names that Redis lists as those that have usage. */
   readonly #names = new Set<string>();
   #isAway = false;
@@ -81,10 +84,15 @@ class RedisLimiter implements Limiter {
   async take(name: string, limits: UsageLimits, tokens: number, reserved = 0, cost = 0): Promise<LimitLease | Refusal> {
     if (Object.values(limits).every((limit) => limit === undefined)) return this.#unlimited(name);
     if (this.#isUsable) {
+      const id = randomUUID();
       try {
-        return await this.#takeShared(name, limits, tokens, reserved, cost);
+        return await this.#takeShared(name, limits, tokens, reserved, cost, id);
       } catch (error) {
         this.#failed(error);
+        // It is counted here. Redis may have taken it all the same.
+        const day = dayOf(Date.now());
+        const args = [0, 0, 0, tokens, reserved, day, memberOf(id, reserved, day), monthOf(day), -cost, 2];
+        this.#unanswered.add({ script: endScript, keys: keysOf(name), args: () => args });
       }
     }
     const own = await this.#local.take(name, limits, tokens, reserved, cost);
@@ -124,6 +132,7 @@ class RedisLimiter implements Limiter {
     this.#isClosed = true;
     clearInterval(this.#beat);
     await this.#sendUnsent();
+    await Promise.all(this.#inFlight);
     await this.#connection.close();
   }
 
@@ -192,9 +201,9 @@ class RedisLimiter implements Limiter {
     tokens: number,
     reserved: number,
     cost: number,
+    id: string,
   ): Promise<LimitLease | Refusal> {
     const { requestsPerMinute = 0, tokensPerMinute = 0 } = limits;
-    const id = randomUUID();
     const { isTaken, use, month } = await this.#ask(name, limits, tokens, reserved, cost, id);
     if (!isTaken) {
       const refusal = refusalOf(use, limits, tokens + reserved, cost);
@@ -215,10 +224,8 @@ class RedisLimiter implements Limiter {
         const args = [requestsPerMinute, tokensPerMinute, tokensUsed, tokens, reserved, day, member, month, difference];
         const used = usage ? valuesOf(usage.model, { requests: 1, ...usage }) : [];
         if (usage) this.#noteName(name);
-        this.#run(endScript, [...keysOf(name), usageKey(name, day)], [...args, ...used]).catch((error: unknown) => {
-          this.#failed(error);
-          this.#addUnsent({ name, day, month, model: usage?.model ?? "" }, difference, usage);
-        });
+        const keys = [...keysOf(name), usageKey(name, day)];
+        void this.#settle({ script: endScript, keys, args: (isRepeated) => [...args, isRepeated ? 1 : 0, ...used] });
       },
     };
   }
@@ -232,18 +239,36 @@ class RedisLimiter implements Limiter {
 
   /** Sends what Redis does not know yet: requests without limits, and those that were counted while it was away. Never rejects. */
   async #sendUnsent(): Promise<void> {
+    for (const settlement of this.#unanswered) {
+      if (!this.#isUsable) return;
+      this.#unanswered.delete(settlement);
+      await this.#settle(settlement);
+    }
     for (const [key, unsent] of this.#unsent) {
       if (!this.#isUsable) return;
       this.#unsent.delete(key);
       const { name, day, month, model } = JSON.parse(key) as UnsentKey;
       this.#noteName(name);
       const args = [day, month, unsent.spent, ...valuesOf(model, unsent.used)];
-      await this.#run(recordScript, [spentKey(name), usageKey(name, day)], args).catch((error: unknown) => {
-        const { spent, used } = this.#unsent.get(key) ?? { spent: 0, used: noUsage };
-        this.#unsent.set(key, { spent: spent + unsent.spent, used: addUsage(used, unsent.used) });
-        this.#failed(error);
-      });
+      const keys = [spentKey(name), usageKey(name, day), onceKey(name, randomUUID())];
+      await this.#settle({ script: recordScript, keys, args: () => args });
     }
+  }
+
+  /** Sends it, again later if there is no answer. Never rejects. */
+  async #settle(settlement: Settlement): Promise<void> {
+    const { script, keys, args, isRepeated = false } = settlement;
+    const isSent = this.#connection.isReady;
+    const sent = this.#run(script, keys, args(isRepeated)).then(
+      () => {},
+      (error: unknown) => {
+        this.#failed(error);
+        this.#unanswered.add({ ...settlement, isRepeated: isRepeated || isSent });
+      },
+    );
+    this.#inFlight.add(sent);
+    await sent;
+    this.#inFlight.delete(sent);
   }
 
   #noteName(name: string): void {
@@ -300,11 +325,15 @@ class RedisLimiter implements Limiter {
 /** Keys of one slot of a Redis cluster. */
 function keysOf(name: string): readonly string[] {
   const tag = `truewire:limits:{${encodeURIComponent(name)}}`;
-  return [tag, `${tag}:open`, spentKey(name)];
+  return [tag, `${tag}:open`, spentKey(name), `${tag}:lapsed`];
 }
 
 function spentKey(name: string): string {
   return `truewire:limits:{${encodeURIComponent(name)}}:spent`;
+}
+
+function onceKey(name: string, id: string): string {
+  return `truewire:limits:{${encodeURIComponent(name)}}:once:${id}`;
 }
 
 function usageKey(name: string, day: number): string {
@@ -312,6 +341,15 @@ function usageKey(name: string, day: number): string {
 }
 
 const namesKey = "truewire:limits:names";
+
+/** A script that Redis has to run once, also where its answer gets lost. */
+interface Settlement {
+  readonly script: RedisScript;
+  readonly keys: readonly string[];
+  args(isRepeated: boolean): readonly (string | number)[];
+  /** It was sent, and not answered. */
+  readonly isRepeated?: boolean;
+}
 
 interface UnsentKey {
   readonly name: string;

@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
 import { dayMs, keptDays, usageMembers } from "./spending.ts";
 
+/** How long a script that was not answered may be repeated, in milliseconds. */
+const repeatMs = 600_000;
+
 /** A script, which Redis runs atomically. */
 export interface RedisScript {
   readonly text: string;
@@ -10,8 +13,8 @@ export interface RedisScript {
 
 /**
  * `Account` in Redis, whose clock counts for all instances. Keys: what is used under a name (a hash), and its open
- * requests (a sorted set: `memberOf` a request → until when it counts). A request of an instance that died is forgotten then, and what it
- * reserved is given back.
+ * requests (a sorted set: `memberOf` a request → until when it counts). A request of an instance that died lapses then, and what it
+ * reserved is given back; should it end after all, the set of those that lapsed has it.
  *
  * If the clock goes back, nothing drains until the next request sets the time again; the tokens of two days are kept.
  */
@@ -95,6 +98,8 @@ local function lapse(from, to)
     if counted == day then used = math.max(0, used - reserved)
     elseif counted == otherDay then otherUsed = math.max(0, otherUsed - reserved) end
     redis.call('ZREM', KEYS[2], member)
+    redis.call('SADD', KEYS[4], member)
+    redis.call('PEXPIRE', KEYS[4], 86400000)
     lapsed = true
   end
 end
@@ -133,7 +138,7 @@ end
 if fits or lapsed or now < kept[3] then keep() end
 if fits then
   redis.call('ZADD', KEYS[2], now + ttl, ARGV[7] .. '|' .. string.format('%.0f', reserved) .. '|' .. day)
-  redis.call('PEXPIRE', KEYS[2], 2 * ttl)
+  redis.call('PEXPIRE', KEYS[2], 86400000)
 end
 local function text(number) return string.format('%.17g', number) end
 return { fits and '1' or '0', text(requests), text(tokens), text(used), text(now), text(open), text(month),
@@ -142,13 +147,17 @@ return { fits and '1' or '0', text(requests), text(tokens), text(used), text(now
 
 /**
  * Arguments: the bounds of requests and tokens a minute; the tokens that the request cost; those that were taken for its prompt, and those
- * reserved for its answer; its day; its member; its month; by how much its cost differs from what was taken from budgets; and what `record`
- * has, or nothing. Where it counts as open no more, its tokens have been given back already.
+ * reserved for its answer; its day; its member; its month; by how much its cost differs from what was taken from budgets; 1 if this
+ * repeats a script that was not answered, or 2 if the one that took the request was not answered, else 0; and what `record` has, or
+ * nothing. Where it has lapsed, what it reserved has been given back already. A repeated script changes nothing where the first one has
+ * run: the request neither is open nor has lapsed, in a Redis that has not been restarted without its data since.
  */
 export const endScript: RedisScript = script(`${begin}${spend}${record}
 local counted = tonumber(ARGV[6])
 local difference = tonumber(ARGV[3]) - tonumber(ARGV[4])
-if redis.call('ZREM', KEYS[2], ARGV[7]) == 1 then difference = difference - tonumber(ARGV[5]) end
+if redis.call('ZREM', KEYS[2], ARGV[7]) == 1 then difference = difference - tonumber(ARGV[5])
+elseif redis.call('SREM', KEYS[4], ARGV[7]) == 0 and (ARGV[10] == '2' or ARGV[10] == '1' and redis.call('EXISTS', KEYS[1]) == 1)
+then return 0 end
 if difference ~= 0 then
   tokens = math.max(0, tokens + difference)
   if counted == day then used = math.max(0, used + difference)
@@ -156,15 +165,16 @@ if difference ~= 0 then
   keep()
 end
 spend(KEYS[3], tonumber(ARGV[9]), counted, tonumber(ARGV[8]))
-if #ARGV > 9 then record(KEYS[4], 10) end
+if #ARGV > 10 then record(KEYS[5], 11) end
 return 1
 `);
 
 /**
- * Keys: what was spent under a name, and what was used on a day. Arguments: the day, its month, by how much what was spent grows, and what
- * `record` has.
+ * Keys: what was spent under a name, what was used on a day, and one that is there when this has run. Arguments: the day, its month, by how
+ * much what was spent grows, and what `record` has.
  */
 export const recordScript: RedisScript = script(`${spend}${record}
+if not redis.call('SET', KEYS[3], 1, 'NX', 'PX', ${repeatMs}) then return 0 end
 spend(KEYS[1], tonumber(ARGV[3]), tonumber(ARGV[1]), tonumber(ARGV[2]))
 record(KEYS[2], 4)
 return 1
@@ -175,7 +185,7 @@ export const beatScript: RedisScript = script(`
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 for i = 2, #ARGV do redis.call('ZADD', KEYS[1], 'XX', now + tonumber(ARGV[1]), ARGV[i]) end
-redis.call('PEXPIRE', KEYS[1], 2 * tonumber(ARGV[1]))
+redis.call('PEXPIRE', KEYS[1], 86400000)
 return 1
 `);
 
