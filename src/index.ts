@@ -207,6 +207,7 @@ export type {
   Tokenization,
   TokenizeRequest,
 } from "./wire/core/engine.ts";
+export type { ClientKey } from "./wire/core/client-key.ts";
 export type {
   ChatPrompt,
   GenerationRequest,

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { parsePriceList } from "../../src/serve/config/prices-schema.ts";
 import { startTruewire } from "../../test/support/serve.ts";
 import type { RunningTruewire } from "../../test/support/serve.ts";
+import { startScripted } from "../../test/upstream/scripted-server.ts";
 import type { Attack, AttackOutcome } from "./attack.ts";
 
 const adminKey = "admin-of-the-attack-0123456789";
@@ -57,6 +58,58 @@ function counted(statuses: readonly number[]): string {
   return [...counts].map(([status, count]) => `${status} ×${count}`).join(", ");
 }
 
+/** A vendor that repeats the credentials that it gets, in an error page, a JSON error and a stream. */
+async function ownKeys(): Promise<AttackOutcome> {
+  const began = performance.now();
+  const failures: string[] = [];
+  let turn = 0;
+  const vendor = await startScripted((response, body) => {
+    const said = `no ${JSON.stringify(vendor.requests.at(-1)?.headers)}`;
+    const error = JSON.stringify({ error: { message: said } });
+    const page = turn++ % 2 === 0 ? error : `<h1>${said}</h1>`;
+    response.writeHead(body["stream"] === true ? 200 : 401, { "x-request-id": "a" });
+    response.end(body["stream"] === true ? `data: ${error}\n\n` : page);
+  });
+  const folder = mkdtempSync(join(tmpdir(), "truewire-attack-"));
+  const upstream = { kind: "upstream", url: vendor.url, models: ["v"], passKey: { requestsPerMinute: 10_000 } };
+  const config = { port: 0, adminKey, inspect: true, logLevel: "debug", models: [upstream] };
+  writeFileSync(join(folder, "truewire.json"), JSON.stringify(config));
+  const server = await startTruewire(["--config", join(folder, "truewire.json")], { cwd: folder });
+  try {
+    const body = { model: "v", max_tokens: 9, messages: [{ role: "user", content: "Hello" }] };
+    const answers = await Promise.all(
+      Array.from({ length: 500 }, async (_, at) => {
+        const key = `sk-own-key-of-the-attack-${at}`;
+        const headers = { "content-type": "application/json", ...(at % 2 ? { "x-api-key": key } : bearer(key)) };
+        const path = at % 2 ? "messages" : "chat/completions";
+        const init = { method: "POST", headers, body: JSON.stringify({ ...body, stream: at % 3 === 0 }) };
+        const response = await fetch(`${server.url}/v1/${path}`, init);
+        return { status: response.status, text: await response.text() };
+      }),
+    );
+    const listed = await (await admin(server, adminKey, "GET", "requests")).text();
+    const shown = [...listed.matchAll(/"id":"([^"]+)"/g)].slice(0, 50).map(async ([, id]) => {
+      const response = await admin(server, adminKey, "GET", `requests/${id}`);
+      return response.text();
+    });
+    const metrics = await (await fetch(`${server.url}/metrics`, { headers: bearer(adminKey) })).text();
+    const places = { answer: answers.map(({ text }) => text), log: [server.stdout() + server.stderr()] };
+    const all = { ...places, Inspect: [listed, ...(await Promise.all(shown))], metrics: [metrics] };
+    for (const [place, texts] of Object.entries(all))
+      if (texts.some((text) => text.includes("sk-own-key"))) failures.push(`a client's key is in: ${place}`);
+    const answered = counted(answers.map(({ status }) => status));
+    return { answered, others: "", tookMs: performance.now() - began, failures };
+  } finally {
+    await server.stop("SIGKILL");
+    await vendor.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function bearer(key: string): Record<string, string> {
+  return { authorization: `Bearer ${key}` };
+}
+
 export const attacks: readonly Attack[] = [
   {
     name: "1,000 guessed keys, each of which is looked for in the store",
@@ -92,6 +145,10 @@ export const attacks: readonly Attack[] = [
         const refused = await Promise.all(wrong.map((body) => admin(server, adminKey, "POST", "keys", body)));
         return counted([await chat(server, key, "v"), ...refused.map(({ status }) => status)]);
       }),
+  },
+  {
+    name: "a client's own key (passKey), which the vendor quotes in errors and streams; 500 clients with made-up keys",
+    run: ownKeys,
   },
   {
     name: "price lists: 20,000 models, wrong values, members of Object's prototype",

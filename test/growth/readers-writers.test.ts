@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { EventStreamDecoder, eventStreamMessage } from "../../src/wire/apis/messages/event-stream.ts";
 import { completionsSource } from "../../src/wire/apis/completions/port.ts";
 import type { AnswerContext, Port, ReadRequest } from "../../src/wire/apis/port.ts";
 import { ports, sourcePorts } from "../../src/wire/apis/ports.ts";
@@ -198,6 +199,31 @@ test("output of programs", () => {
     return events + reader.end().length;
   };
   measure("reads programs", mapShapes(items, read));
+});
+
+describe("AWS's event streams", () => {
+  const chunk = (text: string, headers = {}): Uint8Array =>
+    eventStreamMessage(
+      { ":message-type": "event", ":event-type": "chunk", ...headers },
+      JSON.stringify({ bytes: btoa(text) }),
+    );
+  const read = (bytes: Uint8Array, size: number): number => {
+    const decoder = new EventStreamDecoder();
+    let length = 0;
+    for (let at = 0; at < bytes.length; at += size) length += decoder.write(bytes.subarray(at, at + size)).length;
+    return length + decoder.end().length;
+  };
+  const many = (n: number): Uint8Array => Buffer.concat(Array.from({ length: n }, () => chunk("{}")));
+  const named = (n: number): object => Object.fromEntries(Array.from({ length: n / 8 }, (_, at) => [`h${at}`, ""]));
+
+  test("read", () =>
+    measure("reads event streams", {
+      "a long event in small pieces": (n) => () => read(chunk("x".repeat(n)), 16),
+      "a long event, byte by byte": (n) => () => read(chunk("x".repeat(n / 4)), 1),
+      "many events in one piece": (n) => () => read(many(n / 8), Infinity),
+      "many events in small pieces": (n) => () => read(many(n / 8), 7),
+      "many headers": (n) => () => read(chunk("{}", named(n)), 1024),
+    }));
 });
 
 describe("captures", () => {

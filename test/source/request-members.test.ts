@@ -78,6 +78,7 @@ const ignored: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
     "GenerationRequest.wantsTimings": "timings always go to the writers, which show them where they are asked for",
     "GenerationRequest.stream": ofServer,
     "GenerationRequest.extra": ofUpstreams,
+    "GenerationRequest.clientKey": ofUpstreams,
     "GenerationRequest.passthrough": ofUpstreams,
     "Passthrough.dialect": ofUpstreams,
     "Passthrough.body": ofUpstreams,
@@ -86,6 +87,7 @@ const ignored: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
     "ReasoningOptions.show": shown,
   },
   program: {
+    "GenerationRequest.clientKey": ofUpstreams,
     ...reasons(ofUpstreams, sealedMembers),
     "GenerationRequest.hostedTools": hosted,
     "AnswerLimits.maxToolCalls": hosted,

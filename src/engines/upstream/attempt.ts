@@ -3,7 +3,7 @@ import type { GenerationEnd, GenerationEvent } from "../../wire/core/events.ts";
 import type { AnswerHeaders, ReceivedAnswer } from "../../wire/core/inspection.ts";
 import { OpenList, type Placed } from "../../wire/core/open-list.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
-import type { EventReader } from "../../wire/apis/source-port.ts";
+import type { ByteDecoder, EventReader } from "../../wire/apis/source-port.ts";
 import { badAnswer } from "../../wire/apis/tolerant/read-failure.ts";
 import { readResponseBody } from "../../wire/apis/tolerant/read-response.ts";
 import type { UpstreamTarget } from "./targets.ts";
@@ -29,6 +29,10 @@ const failureBodyLimit = 256 * 1024;
  */
 const graceAfterFinishMs = 2000;
 
+interface Hides {
+  hiddenIn(text: string): string;
+}
+
 export interface AttemptOptions {
   readonly target: UpstreamTarget;
   /** The upstream's name of the model. */
@@ -43,6 +47,8 @@ export interface AttemptOptions {
   /** Use a new connection. */
   readonly fresh: boolean;
   readonly reader: EventReader;
+  /** Reads the bytes of a stream; default: they are UTF-8. */
+  readonly decoder: (() => ByteDecoder) | undefined;
   /** Replaces the reader's events; `end` is the last one. */
   readonly transform: ((events: GenerationEvent[]) => GenerationEvent[]) | undefined;
   /** The upstream's name, for messages. */
@@ -52,6 +58,8 @@ export interface AttemptOptions {
   readonly answerLimit: number;
   /** What the request does not have any more, for the client. */
   readonly warnings: readonly string[];
+  /** Sent with the request, and to be removed from what the upstream says of it. */
+  readonly secret: Hides | undefined;
   readonly watch: Watch;
   /** Called with the headers when the request is sent; present if the request is inspected. */
   readonly inspect: ((headers: AttemptOptions["headers"]) => ReceivedAnswer) | undefined;
@@ -65,7 +73,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   place = -1;
   readonly #options: AttemptOptions;
   #controller: Dispatcher.DispatchController | undefined;
-  readonly #decoder: Decoder;
+  #decoder: Decoder;
   #status = 0;
   #headers: ReceivedHeaders = {};
   /** A body that is read whole: an answer without a stream, or an error. */
@@ -167,6 +175,8 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     this.#headers = headers;
     this.#options.target.keyState?.received(headers, performance.now());
     this.#inspected?.answered(status, headers);
+    const { decoder } = this.#options;
+    if (status === 200 && decoder) this.#decoder = decoder();
     const encoding = headers["content-encoding"];
     if (typeof encoding === "string") this.#unpack(encoding);
   }
@@ -252,7 +262,7 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     const text = this.#arrived;
     if (text === undefined || this.#ended) return;
     this.#arrived = undefined;
-    if (this.#inspected && text !== "") this.#inspected.received(text);
+    if (this.#inspected && text !== "") this.#inspected.received(this.#hidden(text));
     if (text !== "") this.#add(this.#options.reader.push(text));
     // Bytes without an event do not count against the buffer.
     if (this.#pending.length === 0) this.#resume();
@@ -290,7 +300,8 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     else {
       const text = this.#decoder.write(chunk);
       this.#body += text;
-      this.#inspected?.received(text);
+      // An error is shown when it is whole: it may quote the key.
+      if (isAnswer) this.#inspected?.received(text);
     }
   }
 
@@ -298,9 +309,15 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   #refused(): GenerationEnd {
     const { reader, upstream } = this.#options;
     const status = this.#status;
-    const failure = failureOfAnswer(status, this.#headers, this.#body, reader.repairs);
+    const body = this.#hidden(this.#body);
+    this.#inspected?.received(body);
+    const failure = failureOfAnswer(status, this.#headers, body, reader.repairs);
     const message = status < 400 ? `The upstream ${upstream} answered with status ${status}.` : failure.message;
     return { kind: "upstream-error", failure: { ...failure, message } };
+  }
+
+  #hidden(text: string): string {
+    return this.#options.secret?.hiddenIn(text) ?? text;
   }
 
   #add(events: GenerationEvent[]): void {
@@ -314,6 +331,8 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     if (added.length === 0) return;
     const last = added.at(-1);
     if (last?.type === "end") {
+      const { secret } = this.#options;
+      if (secret) added[added.length - 1] = { type: "end", end: withoutSecret(last.end, secret) };
       this.#ended = true;
       // After [DONE] the rest of the answer is read for a moment, to keep the connection. After a failure it is of no use.
       if (last.end.kind !== "done") this.#stop();
@@ -352,6 +371,11 @@ export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
     this.#options.target.outstanding--;
     this.#options.watch.remove(this);
   }
+}
+
+function withoutSecret(end: GenerationEnd, secret: Hides): GenerationEnd {
+  if (!("failure" in end)) return end;
+  return { ...end, failure: { ...end.failure, message: secret.hiddenIn(end.failure.message) } };
 }
 
 /**

@@ -1,6 +1,6 @@
-import type { SourceApi } from "../../wire/apis/source-port.ts";
+import type { Platform, SourceApi } from "../../wire/apis/source-port.ts";
 import { isObject, type JsonObject } from "../../wire/core/json.ts";
-import { sourcePorts } from "../../wire/apis/ports.ts";
+import { sourcePortOf } from "../../wire/apis/ports.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { UpstreamTarget } from "./targets.ts";
 import { type OpenTransport, readBody } from "./transport.ts";
@@ -104,6 +104,21 @@ export function apiOfUrls(urls: readonly string[]): SourceApi | undefined {
   return urls.length > 0 && urls.every(isGemini) ? "gemini" : undefined;
 }
 
+/** The platform of servers whose URLs say it. */
+export function platformOfUrls(urls: readonly string[]): Platform | undefined {
+  const platformOf = (url: string): Platform | undefined => {
+    const { hostname, pathname } = new URL(url);
+    if (/^bedrock-runtime[\w.-]*\.amazonaws\.com(?:\.cn)?$/.test(hostname))
+      return /^\/openai(?:\/|$)/.test(pathname) ? undefined : "bedrock";
+    if (/^(?:[\w-]+-)?aiplatform\.googleapis\.com$/.test(hostname))
+      return /\/publishers\/anthropic\/?$/.test(pathname) ? "vertex" : undefined;
+    const isAzure = /\.(?:openai|cognitiveservices)\.azure\.com$|\.services\.ai\.azure\.com$/.test(hostname);
+    return isAzure && /^\/openai(?:\/|$)/.test(pathname) ? "azure" : undefined;
+  };
+  const [first, ...others] = urls.map(platformOf);
+  return others.every((other) => other === first) ? first : undefined;
+}
+
 /** The URL of a server of Gemini's API with its version, which is `v1beta` if the URL has none. */
 export function geminiRoot(url: string): string {
   const root = new URL(url);
@@ -145,7 +160,11 @@ async function answerTo(
   }
 }
 
-function headersFor(api: SourceApi, { key, headers: own = {} }: UpstreamOptions): Record<string, string> {
+function headersFor(api: SourceApi, { key, platform, headers: own = {} }: UpstreamOptions): Record<string, string> {
   const lowerCased = Object.entries(own).map(([name, value]) => [name.toLowerCase(), value]);
-  return { "user-agent": "truewire", ...sourcePorts[api].headers(key), ...Object.fromEntries(lowerCased) };
+  return {
+    "user-agent": "truewire",
+    ...sourcePortOf({ api, platform }).headers(key),
+    ...Object.fromEntries(lowerCased),
+  };
 }

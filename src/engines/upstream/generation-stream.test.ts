@@ -93,6 +93,8 @@ function planOf(
     answerLimit: 1000,
     watch: new Watch(60_000),
     warnings: [],
+    secret: undefined,
+    decoder: undefined,
     inspect: undefined,
   });
   const plan: GenerationPlan = {

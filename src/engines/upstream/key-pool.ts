@@ -16,6 +16,9 @@ const maxRestMs = 3_600_000;
 /** The longest rest of a key whose remaining limit is 0: limits refill before the time at which all of it is there again. */
 const maxRefillMs = 5000;
 
+/** The code of the failure of a request for which there is no credential. */
+export const noCredential = "credential_unavailable";
+
 /** A key at one server: whether it rests, and what the server says is left of its limits. */
 export class KeyState {
   readonly weight: number;
@@ -54,7 +57,7 @@ export class KeyState {
 
   /** Whether a failure is the key's, which rests then: another key may serve the request. */
   failed({ status, code, retryAfterSeconds }: GenerationFailure, now: number): boolean {
-    if (status !== 401 && status !== 429) return false;
+    if (status !== 401 && status !== 429 && code !== noCredential) return false;
     const usual = status === 401 ? unknownKeyMs : code === "insufficient_quota" ? spentRestMs : usualRestMs;
     this.#rest(now, retryAfterSeconds === undefined ? usual : Math.min(retryAfterSeconds * 1000, maxRestMs));
     return true;

@@ -1,15 +1,41 @@
 import type { TurnMemory } from "../../wire/core/turn-memory.ts";
 import type { LogListener } from "../../wire/core/generation-observer.ts";
+import type { Platform, SourceApi, SourcePort } from "../../wire/apis/source-port.ts";
 import type { Format } from "../../text/formats/format.ts";
-import type { SourceApi } from "../../wire/apis/source-port.ts";
 import type { TruncationMode } from "../../wire/apis/adapt/truncation.ts";
 import type { Background } from "./background/background.ts";
 import type { ProfileStore } from "./learned-profiles.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 
+/** A request that a credential authorizes. */
+export interface UnauthorizedRequest {
+  readonly method: string;
+  /** `https://host:port`. */
+  readonly origin: string;
+  /** With the query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** What authorizes requests in place of a key that stays the same. */
+export interface Credential {
+  /** Distinguishes credentials, and is no secret. */
+  readonly id: string;
+  /** The headers of a request with those that authorize it. Rejects with `FailureError` if there is no credential. */
+  authorize(
+    request: UnauthorizedRequest,
+    port: SourcePort,
+  ): UnauthorizedRequest["headers"] | Promise<UnauthorizedRequest["headers"]>;
+  /** Called when a server has answered with this status. Returns whether it refused the credential, and another one may be accepted. */
+  refused(status: number): boolean;
+  /** Removes the secret from what a server says of it. */
+  hiddenIn(text: string): string;
+}
+
 /** One of several keys of a server. */
 export interface PoolKey {
-  readonly key: string;
+  readonly key: string | Credential;
   /** Its share of the conversations, compared with the other keys. */
   readonly weight: number;
 }
@@ -31,10 +57,16 @@ export interface UpstreamOptions {
   readonly queueLimit?: number | undefined;
   /** Its API; default: OpenAI's chat (and legacy completions). */
   readonly api?: SourceApi | undefined;
+  /** Whose form of the API it is; default: the API's own vendor's. */
+  readonly platform?: Platform | undefined;
   /** Sent as `Authorization: Bearer …` or `x-api-key: …`, by the API. */
   readonly key?: string | undefined;
+  /** In place of `key`: what authorizes each request. */
+  readonly credential?: Credential | undefined;
   /** Several keys, each used with each URL, in place of `key`. */
   readonly keys?: readonly PoolKey[] | undefined;
+  /** Each request has the key of its client (`GenerationRequest.clientKey`) in place of a key of the upstream. */
+  readonly passKey?: boolean | undefined;
   /** Sent with every request. They override Truewire's own. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** The models to serve: the name that clients use → the upstream's name. Absent: the upstream's list, read again every minute. */

@@ -1,6 +1,6 @@
 import { FailureError } from "../../wire/core/failure.ts";
 import type { PassedAnswer, PassedRequest, PathPassing } from "../../wire/core/path-passing.ts";
-import { sourcePorts } from "../../wire/apis/ports.ts";
+import { sourcePortOf } from "../../wire/apis/ports.ts";
 import type { SourceApi } from "../../wire/apis/source-port.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { UpstreamTarget } from "./targets.ts";
@@ -9,7 +9,7 @@ import { transportFailure } from "./transport-failure.ts";
 
 /**
  * Passes requests for `paths` on to the servers of an upstream. Bodies are streamed in both directions and not read. The client's
- * credentials and cookies stay here; the upstream gets its own key and headers. `apiOf`: the API of the upstream, whose form the key has.
+ * credentials and cookies stay here, and the upstream gets its own key and headers; with `passKey`, it gets the client's key. `apiOf`: the API of the upstream, whose form the key has.
  */
 export function openPathPassing(
   paths: readonly string[],
@@ -24,7 +24,10 @@ export function openPathPassing(
     const target = targets.reduce((least, one) => (one.outstanding < least.outstanding ? one : least));
     const sent = Object.fromEntries([
       ...headers.flatMap(([name, value]) => (isPassedOn(name.toLowerCase()) ? [[name.toLowerCase(), value]] : [])),
-      ...Object.entries(sourcePorts[apiOf()].headers(options.key)).filter(([name]) => name !== "content-type"),
+      ...(options.passKey === true ? headers.filter(([name]) => credentials.has(name.toLowerCase())) : []),
+      ...Object.entries(sourcePortOf({ ...options, api: apiOf() }).headers(options.key)).filter(
+        ([name]) => name !== "content-type",
+      ),
       ...own,
     ]) as Record<string, string>;
     target.outstanding++;
@@ -50,16 +53,18 @@ async function* counted(body: AsyncIterable<Uint8Array>, target: UpstreamTarget)
   }
 }
 
+const credentials: ReadonlySet<string> = new Set(["authorization", "x-api-key", "api-key", "x-goog-api-key"]);
+
 /** Headers of a connection (RFC 9110, section 7.6.1), and what only Truewire may know: the client's key, cookies and origin. */
 const keptBack: ReadonlySet<string> = new Set(
   (
     "connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade expect host http2-settings " +
-    "authorization x-api-key api-key x-goog-api-key cookie set-cookie origin referer"
+    "cookie set-cookie origin referer"
   ).split(" "),
 );
 
 function isPassedOn(name: string): boolean {
-  return !keptBack.has(name) && !name.startsWith(":") && !name.startsWith("x-truewire-");
+  return !keptBack.has(name) && !credentials.has(name) && !name.startsWith(":") && !name.startsWith("x-truewire-");
 }
 
 /** The headers of an answer for the client. Those of CORS are Truewire's own. */

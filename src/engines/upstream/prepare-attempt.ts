@@ -32,7 +32,6 @@ import { lowerAnswerLimit, setAnswerLimit, sourcePath, type SourcePort } from ".
 import { demandsJson } from "../../wire/apis/tolerant/json-answer.ts";
 import { readResponseBody } from "../../wire/apis/tolerant/read-response.ts";
 import { unsupportedParameter } from "../../wire/apis/request/refusals.ts";
-import { sourcePorts } from "../../wire/apis/ports.ts";
 import { addHeaders, type AttemptOptions, requestIdHeader, Watch } from "./attempt.ts";
 import type { Background } from "./background/background.ts";
 import {
@@ -137,7 +136,7 @@ export class AttemptPreparer {
     const { options, headers } = context;
     this.#context = context;
     const posted = { ...headers, "content-type": "application/json" };
-    this.#streamHeaders = { ...posted, accept: "text/event-stream" };
+    this.#streamHeaders = { ...posted, accept: context.source.streams?.contentType ?? "text/event-stream" };
     this.#answerHeaders = { ...posted, accept: "application/json" };
     this.#firstEventMs = options.timeouts?.firstEvent ?? defaults.firstEventMs;
     this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
@@ -201,6 +200,7 @@ export class AttemptPreparer {
     const { model, target, fresh, inspection, isWhole } = preparation;
     const { request, source, profile } = asked;
     const { stream, passthrough } = request;
+    const clientKey = this.#context.options.passKey === true ? request.clientKey : undefined;
     const { places, warnings } = adaptations;
     const path = sourcePath(source.path, profile.model ?? model, stream);
     return {
@@ -208,23 +208,26 @@ export class AttemptPreparer {
       target,
       model,
       profile,
-      path: target.path(path),
+      path: target.path(path, profile.model ?? model),
       headers: Object.assign(
         // Not a spread: V8 gives each object with a spread and further members a hidden class of its own.
         {},
         stream ? this.#streamHeaders : this.#answerHeaders,
         requestIdHeader(request.id),
         passthrough?.dialect === source.name && passthrough.headers,
+        clientKey?.headers(source),
       ),
       stream,
       fresh,
       reader: answer.reader,
+      decoder: stream ? source.streams?.decoder : undefined,
       transform: answer.transform,
       upstream: this.#context.options.name,
       firstEventMs: this.#firstEventMs,
       idleMs: this.#idleMs,
       answerLimit: this.#context.answerLimit,
       warnings,
+      secret: clientKey ?? target.credential,
       watch: target.transport.sharesTimers ? this.#watch : this.#newWatch(),
       inspect:
         inspection &&
@@ -356,7 +359,7 @@ export class AttemptPreparer {
    * gets a text as a user's message answers it.
    */
   #textSource(): SourcePort {
-    if (this.#context.source === sourcePorts.chat) return completionsSource;
+    if (this.#context.source.name === "chat") return completionsSource;
     if (this.#context.ollama) return ollamaTextSource;
     throw modelOnlyChats();
   }

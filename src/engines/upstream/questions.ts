@@ -14,6 +14,7 @@ import type {
 import type { GenerationEnd, GenerationFailure } from "../../wire/core/events.ts";
 import { FailureError } from "../../wire/core/failure.ts";
 import { isObject, type JsonObject } from "../../wire/core/json.ts";
+import type { ClientKey } from "../../wire/core/client-key.ts";
 import type { GenerationObserver } from "../../wire/core/generation-observer.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
 import { readEmbeddings, writeEmbeddingsRequest } from "../../wire/apis/embeddings/embeddings.ts";
@@ -40,6 +41,7 @@ export interface QuestionContext {
   readonly source: SourcePort;
   /** Sent with every request. */
   readonly headers: Readonly<Record<string, string>>;
+  readonly passKey: boolean;
   /** The maximum length of an answer, in characters. */
   readonly answerLimit: number;
   /** Members added to the body of a request for embeddings or a ranking. */
@@ -61,11 +63,15 @@ interface WholeRequest {
   readonly besideVersion?: boolean;
   /** The server's id for the request. */
   readonly id: string;
+  /** The upstream's own name. */
+  readonly model?: string;
   readonly body: object | ((target: UpstreamTarget) => object);
   /** Who made the conversation's latest state (`TargetSet.choose`). */
   readonly stateSource?: string | undefined;
   /** Whether the body is another one now, so that a target that has refused it is asked again. */
   changed?(refusal: GenerationFailure, target: UpstreamTarget): boolean;
+  /** See `GenerationRequest`. */
+  readonly clientKey: ClientKey | undefined;
   /** Sent in addition to those of the context. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Notified of each attempt at this model. */
@@ -133,7 +139,7 @@ export class UpstreamQuestions {
     signal: AbortSignal,
   ): Promise<unknown> {
     const { source, nameOf, profileOf, turnsOf } = this.#context;
-    const { id, passthrough } = request;
+    const { id, passthrough, clientKey } = request;
     const model = nameOf(request.model);
     const turns = turnsOf(request);
     await turns.recall();
@@ -141,6 +147,8 @@ export class UpstreamQuestions {
       {
         path: sourcePath(path, model, false),
         id,
+        model,
+        clientKey,
         body: (target) => write(turns.fitted(request, stateSource(target, model)).request, profileOf(model)),
         headers: passthrough?.dialect === source.name ? passthrough.headers : undefined,
         stateSource: turns.latestSource,
@@ -194,7 +202,7 @@ export class UpstreamQuestions {
     signal: AbortSignal,
     observer: GenerationObserver | undefined,
   ): Promise<EmbeddingAnswer> {
-    const { id, inputs, dimensions } = request;
+    const { id, inputs, dimensions, clientKey } = request;
     const model = this.#context.nameOf(request.model);
     const { source, add, ollama, targets, profileOf } = this.#context;
     const own = source.embeddings;
@@ -205,7 +213,7 @@ export class UpstreamQuestions {
     const body = { ...(own ? own.writeRequest(written, profile) : writeEmbeddingsRequest(written)), ...add };
     if (target) ollama?.sent(model, target, body);
     const path = sourcePath(own?.path ?? "/embeddings", model, false);
-    const answer = await this.#send({ path, id, body, observed: { model, observer } }, signal);
+    const answer = await this.#send({ path, id, model, body, clientKey, observed: { model, observer } }, signal);
     return readEmbeddings(own ? own.toOpenAi(answer) : answer, inputs.length, dimensions);
   }
 
@@ -214,17 +222,17 @@ export class UpstreamQuestions {
     signal: AbortSignal,
     observer: GenerationObserver | undefined,
   ): Promise<RerankAnswer> {
-    const { id, documents } = request;
+    const { id, documents, clientKey } = request;
     const model = this.#context.nameOf(request.model);
     const body = { ...writeRerankRequest({ ...request, model }), ...this.#context.add };
-    const answer = await this.#send({ path: "/rerank", id, body, observed: { model, observer } }, signal);
+    const answer = await this.#send({ path: "/rerank", id, body, clientKey, observed: { model, observer } }, signal);
     return readRanking(answer, documents.length);
   }
 
   /** Rejects with status 501 if the upstream does not have this path. */
   async #sendBesideVersion(path: string, id: string, body: object, signal: AbortSignal): Promise<unknown> {
     try {
-      return await this.#send({ path, besideVersion: true, id, body }, signal);
+      return await this.#send({ path, besideVersion: true, id, body, clientKey: undefined }, signal);
     } catch (error) {
       if (error instanceof FailureError && [404, 405, 501].includes(error.failure.status)) throw notAnswered(path);
       throw error;
@@ -269,17 +277,20 @@ export class UpstreamQuestions {
     traceHeaders: Readonly<Record<string, string>> | undefined,
     signal: AbortSignal,
   ): Promise<unknown> {
-    const { headers, answerLimit } = this.#context;
+    const { headers, answerLimit, passKey, source } = this.#context;
+    const clientKey = passKey ? request.clientKey : undefined;
+    const secret = clientKey ?? target.credential;
     let text: string;
     let answer;
     try {
       answer = await target.transport.request({
         method: "POST",
-        path: request.besideVersion ? target.rootPath(request.path) : target.path(request.path),
+        path: request.besideVersion ? target.rootPath(request.path) : target.path(request.path, request.model),
         headers: {
           ...headers,
           ...request.headers,
           ...traceHeaders,
+          ...clientKey?.headers(source),
           "content-type": "application/json",
           accept: "application/json",
           ...requestIdHeader(request.id),
@@ -294,7 +305,9 @@ export class UpstreamQuestions {
     }
     const repairs = new RepairLog();
     if (answer.statusCode !== 200)
-      throw new FailureError(failureOfAnswer(answer.statusCode, answer.headers, text, repairs));
+      throw new FailureError(
+        failureOfAnswer(answer.statusCode, answer.headers, secret?.hiddenIn(text) ?? text, repairs),
+      );
     return parseTolerantly(text, repairs);
   }
 }

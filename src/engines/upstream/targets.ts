@@ -1,9 +1,10 @@
 import { modelFamily } from "../../wire/core/turn-state.ts";
 import { digestText } from "../../wire/core/digest.ts";
-import { sourcePorts } from "../../wire/apis/ports.ts";
+import { sourcePortOf } from "../../wire/apis/ports.ts";
 import { urlOfConversation } from "./balance.ts";
+import { withCredential } from "./credential.ts";
 import { keyOfConversation, KeyState, withKeyHeaders } from "./key-pool.ts";
-import type { PoolKey, UpstreamOptions } from "./options.ts";
+import type { Credential, PoolKey, UpstreamOptions } from "./options.ts";
 import { inBackground } from "./transport.ts";
 import type { OpenTransport, Transport } from "./transport.ts";
 import type { GenerationFailure } from "../../wire/core/events.ts";
@@ -23,6 +24,7 @@ export class UpstreamTarget {
   /** For people: without credentials, and without the values of its query. */
   readonly url: string;
   readonly transport: Transport;
+  readonly credential: Credential | undefined;
   /** Identifies the URL and the credentials, for the states that the server gives (`TurnState.source`). */
   readonly source: string;
   /** Present if the upstream has several keys. */
@@ -54,7 +56,8 @@ export class UpstreamTarget {
     const base = new URL(url);
     this.url = shownUrl(url);
     const { headers, sourceId = digestText } = options;
-    const key = pooled?.key ?? options.key;
+    const own = pooled?.key ?? options.credential ?? options.key;
+    const key = typeof own === "object" ? own.id : own;
     this.source = sourceId(JSON.stringify([url, key, headers]));
     this.keyState = pooled && new KeyState(pooled.weight, `key ${pooled.number}`);
     this.rankName = `${url} ${key}`;
@@ -62,15 +65,19 @@ export class UpstreamTarget {
     this.#query = base.search;
     this.#basePath = base.pathname.replace(/\/+$/, "");
     const transport = open(base.origin, options);
-    this.transport = pooled
-      ? withKeyHeaders(transport, sourcePorts[options.api ?? "chat"].headers(pooled.key))
-      : transport;
+    const port = sourcePortOf(options);
+    if (typeof own === "object") this.transport = withCredential(transport, base.origin, port, own);
+    else this.transport = pooled ? withKeyHeaders(transport, port.headers(own)) : transport;
+    this.credential = typeof own === "object" ? own : undefined;
   }
 
-  /** The path of an endpoint (`/chat/completions`) on this server, with the query of the base URL. */
-  path(endpoint: string): string {
+  /**
+   * The path of an endpoint (`/chat/completions`) on this server, with the query of the base URL. `model`: the name that replaces `{model}`
+   * in the base URL, where the server has a path for each model (Azure's deployments).
+   */
+  path(endpoint: string, model = ""): string {
     const query = endpoint.includes("?") ? this.#query.replace("?", "&") : this.#query;
-    return this.#basePath + endpoint + query;
+    return this.#basePath.replace("%7Bmodel%7D", () => encodeURIComponent(model)) + endpoint + query;
   }
 
   /** The URL of an endpoint, for people: without credentials and query. */

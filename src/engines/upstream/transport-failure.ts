@@ -1,6 +1,6 @@
 import type { AnswerHeaders } from "../../wire/core/inspection.ts";
 import type { GenerationEnd, GenerationFailure } from "../../wire/core/events.ts";
-import { kindOfStatus, upstreamRequestId } from "../../wire/core/failure.ts";
+import { FailureError, kindOfStatus, upstreamRequestId } from "../../wire/core/failure.ts";
 import { badAnswer, failureOfText, readFailure } from "../../wire/apis/tolerant/read-failure.ts";
 import type { RepairLog } from "../../wire/apis/tolerant/repairs.ts";
 import { parseTolerantly } from "../../wire/apis/tolerant/read-response.ts";
@@ -13,6 +13,8 @@ export type FailedEnd = Extract<GenerationEnd, { readonly failure: GenerationFai
  * `upstream`: its name or URL, for the message.
  */
 export function transportFailure(error: Error, upstream: string): GenerationFailure {
+  // The request was not sent.
+  if (error instanceof FailureError) return error.failure;
   const code = codeOf(error);
   const [status, what] = isOutOfFiles(error)
     ? [503, "cannot be reached: this process may open no more files"]

@@ -19,7 +19,7 @@ import { knownServer } from "../../wire/apis/adapt/known-servers.ts";
 import { refusesState } from "../../wire/apis/adapt/state-refusals.ts";
 import { isOn, type ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 import type { SourcePort } from "../../wire/apis/source-port.ts";
-import { sourcePorts } from "../../wire/apis/ports.ts";
+import { sourcePortOf } from "../../wire/apis/ports.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { Admission } from "./admission.ts";
 import type { AttemptOptions } from "./attempt.ts";
@@ -102,7 +102,7 @@ class UpstreamEngine implements Engine {
   constructor(options: UpstreamOptions, open: OpenTransport) {
     this.#options = options;
     this.#memory = options.strict === true ? undefined : options.turns;
-    this.#source = sourcePorts[options.api ?? "chat"];
+    this.#source = sourcePortOf(options);
     this.#headers = {
       "user-agent": "truewire",
       "accept-encoding": "identity",
@@ -125,6 +125,7 @@ class UpstreamEngine implements Engine {
       targets: this.#targets,
       source: this.#source,
       headers: this.#headers,
+      passKey: options.passKey === true,
       answerLimit,
       add: options.profile?.add ?? {},
       ollama: this.#ollama,
@@ -194,7 +195,7 @@ class UpstreamEngine implements Engine {
   /** Whether the answer is judged if the server takes only simpler schemas. Only chat requests are written with such. */
   #mayJudge({ tools = [], output }: GenerationRequest): boolean {
     const { strict, openBackground } = this.#options;
-    if (this.#source !== sourcePorts.chat || strict === true || !openBackground) return false;
+    if (this.#source.name !== "chat" || strict === true || !openBackground) return false;
     return output?.type === "json-schema" || tools.some(({ parameters }) => parameters !== undefined);
   }
 
@@ -391,7 +392,7 @@ class UpstreamEngine implements Engine {
     const { balance, keys = [] } = this.#options;
     if (keys.length > 0) return true;
     if (balance !== undefined) return balance === "prefix";
-    const signs = this.#source === sourcePorts.messages || this.#source === sourcePorts.responses;
+    const signs = this.#source.name === "messages" || this.#source.name === "responses";
     return signs && reasoning !== undefined && reasoning.mode !== "off" && this.#targets.targets.length > 1;
   }
 

@@ -22,6 +22,7 @@ export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEn
     aliases,
     passing: opened.passing,
     ...(model.kind === "upstream" && { runsHostedTools: runsHostedTools(model) }),
+    ...(model.kind === "upstream" && model.passKey && { passKey: passedKeyOf(model.passKey) }),
     ...(model.kind !== "local" && model.loopGuard === "on" && { guardsLoops: true }),
     ...(fallbacks && { fallbacks: { models: fallbacks, reasons: fallbackOn } }),
     ...(wire && { profile: wire === "exact" ? exact : lean }),
@@ -34,6 +35,10 @@ export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEn
       passExtra: model.kind === "upstream" ? model.passExtra : undefined,
     },
   };
+}
+
+function passedKeyOf(passKey: NonNullable<UpstreamModelConfig["passKey"]>): ServedEngine["passKey"] {
+  return passKey === true ? {} : passKey === false ? undefined : { limits: passKey };
 }
 
 /** Whether an upstream runs hosted tools itself; undefined: not known. */

@@ -212,6 +212,8 @@ const webRuntime: Runtime = {
   ),
   transport: () => import("../../engines/upstream/fetch-transport.ts"),
   background: () => Promise.resolve({ openBackground: undefined }),
+  awsKeys: missing("`auth: aws`", "Pass a key of Bedrock as `key`."),
+  commands: missing("A key that a command prints", "Pass the key as `key`."),
   certificates: missing("A certificate that is named by its file", "fetch has no TLS options."),
   clientFiles: missing("A file of keys or prices", "Pass its entries as `keys` or `prices`."),
   stores: missing("A store in a folder or in Redis", "Leave `store` at `memory`, and leave `sharedLimits` out."),

@@ -1,5 +1,5 @@
 import type { UpstreamModelConfig } from "../config/model-schema.ts";
-import { apiOfUrls, findApi, geminiRoot, ollamaRoot } from "../../engines/upstream/find-api.ts";
+import { apiOfUrls, platformOfUrls, findApi, geminiRoot, ollamaRoot } from "../../engines/upstream/find-api.ts";
 import { mayComeUp } from "../../engines/upstream/list-models.ts";
 import { shownUrl } from "../../engines/upstream/targets.ts";
 import { UnnamedApiEngine } from "../../engines/upstream/unnamed-api.ts";
@@ -9,6 +9,7 @@ import type { OpenTransport } from "../../engines/upstream/transport.ts";
 import type { SourceApi } from "../../wire/apis/source-port.ts";
 import type { Engine } from "../../wire/core/engine.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
+import { commandToken } from "../../engines/upstream/credential.ts";
 import type { PoolKey, UpstreamOptions } from "../../engines/upstream/options.ts";
 import { routeOf } from "../server/routes.ts";
 import { formatOf } from "./format-of.ts";
@@ -26,13 +27,21 @@ export async function openUpstreamModel(
   name: string,
   options: PoolOptions,
 ): Promise<OpenedEngine> {
-  const { url, toolFormat, tls, key } = model;
-  const keys = Array.isArray(key) ? (key as readonly PoolKey[]) : [];
+  const { url, toolFormat, tls, passKey } = model;
+  const keys = await keysOf(model, name, options);
+  const [first] = keys;
+  const urls = typeof url === "string" ? [url] : url;
+  const platform = model.api === "bedrock" || model.api === "vertex" ? model.api : platformOfUrls(urls);
+  const isMessages = platform === "bedrock" || platform === "vertex";
   const settings: UpstreamOptions = {
     ...model,
-    key: typeof key === "string" ? key : keys[0]?.key,
+    api: isMessages ? "messages" : (model.api as SourceApi | undefined),
+    platform,
+    key: typeof first?.key === "string" ? first.key : undefined,
+    credential: typeof first?.key === "object" ? first.key : undefined,
     ...(keys.length > 1 && { keys }),
-    urls: typeof url === "string" ? [url] : url,
+    passKey: passKey !== undefined && passKey !== false,
+    urls,
     name,
     openBackground: (await options.runtime.background()).openBackground,
     profile: { ...model.requests, ...(model.adapt && { adapt: definedSwitches(model.adapt) }) },
@@ -56,6 +65,33 @@ export async function openUpstreamModel(
     throw new Error(`${name}: passPaths has ${own}, which Truewire answers itself. Remove it from the list.`);
   const apiOf = (): SourceApi => settings.api ?? ((opened.forwards?.[0] ?? "chat") as SourceApi);
   return Object.assign(opened, { passing: openPathPassing(passPaths, settings, openTransport, apiOf) });
+}
+
+/** The keys of an upstream, with those that commands print as credentials. */
+async function keysOf(
+  { key, auth, url }: UpstreamModelConfig,
+  name: string,
+  options: PoolOptions,
+): Promise<readonly PoolKey[]> {
+  if (auth) {
+    const { awsCredential } = await options.runtime.awsKeys();
+    const { runCommand: run } = await options.runtime.commands();
+    const [first] = [url].flat();
+    return [
+      { weight: 1, key: awsCredential({ ...auth, url: first ?? "", name, log: observerOf(options.log, name), run }) },
+    ];
+  }
+  const keys = typeof key === "string" ? [{ key, weight: 1 }] : [key ?? []].flat();
+  const upstream = async (): Promise<Parameters<typeof commandToken>[1]> => {
+    const { runCommand: run } = await options.runtime.commands();
+    return { name, log: observerOf(options.log, name), run };
+  };
+  return Promise.all(
+    keys.map(async (one) => {
+      const weight = "weight" in one ? one.weight : 1;
+      return { weight, key: "command" in one ? commandToken(one, await upstream()) : one.key };
+    }),
+  );
 }
 
 async function openPatiently(

@@ -39,6 +39,7 @@ export function settingsOf(config: Config, files: ClientFiles, embedded: boolean
   return {
     profile: config.wire === "exact" ? exact : lean,
     keys,
+    passesKeys: config.models.some((model) => model.kind === "upstream" && (model.passKey ?? false) !== false),
     prices: new PriceList(config.prices, files.prices, upstreamNames(config)),
     routes: new ModelRoutes(config.routes),
     hostedMaxCost: config.hostedTools.maxCost,
@@ -227,7 +228,7 @@ function secretsOfModel(model: ModelConfig): string[] {
   if (model.kind !== "upstream") return [];
   const { key, headers = {}, url, requests } = model;
   return [
-    ...(typeof key === "string" ? [key] : (key ?? []).map((one) => one.key)),
+    ...(typeof key === "string" ? [key] : [key ?? []].flat().flatMap((one) => ("key" in one ? [one.key] : []))),
     ...secretHeaders(headers),
     ...secretMembers(requests?.add),
     ...[url].flat().flatMap((one) => secretsOfUrl(new URL(one))),

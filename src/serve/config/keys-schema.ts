@@ -37,6 +37,20 @@ const budget = settings(
   "a mapping such as { day: 5, month: 100 }",
 );
 
+/** The limits of a key. */
+export const limitsOfKey = {
+  requestsPerMinute: integer(1).optional().describe("The most requests in a minute"),
+  tokensPerMinute: integer(1).optional().describe("The most tokens in a minute, of prompts and answers together"),
+  tokensPerDay: integer(1).optional().describe("The most tokens on a day (UTC), of prompts and answers together"),
+  concurrency: integer(1).optional().describe("Maximum number of requests in parallel"),
+  answerTokens: integer(1)
+    .optional()
+    .describe(
+      "The tokens that a request without max_tokens reserves for its answer while it runs (default: 1000, but not more than a tenth of the smallest limit of tokens)",
+    ),
+  budget: budget.optional().describe("What it may spend, by the prices of models"),
+};
+
 const key = settings(
   {
     name: name.describe("Whose key it is, for logs and messages; keys of one name count together"),
@@ -55,16 +69,7 @@ const key = settings(
       .describe(
         "Names of the hosted tools that it may use: web_search, web_fetch, those of MCP servers and programs; * matches any text (default: all)",
       ),
-    requestsPerMinute: integer(1).optional().describe("The most requests in a minute"),
-    tokensPerMinute: integer(1).optional().describe("The most tokens in a minute, of prompts and answers together"),
-    tokensPerDay: integer(1).optional().describe("The most tokens on a day (UTC), of prompts and answers together"),
-    concurrency: integer(1).optional().describe("Maximum number of requests in parallel"),
-    answerTokens: integer(1)
-      .optional()
-      .describe(
-        "The tokens that a request without max_tokens reserves for its answer while it runs (default: 1000, but not more than a tenth of the smallest limit of tokens)",
-      ),
-    budget: budget.optional().describe("What it may spend, by the prices of models"),
+    ...limitsOfKey,
     priority: oneOf(["priority", "default", "flex"])
       .optional()
       .describe(

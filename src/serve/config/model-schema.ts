@@ -15,6 +15,7 @@ import {
   stateMembers,
   toolChoiceForms,
 } from "../../wire/apis/adapt/server-profile.ts";
+import { limitsOfKey } from "./keys-schema.ts";
 import { sourceApis } from "../../wire/apis/source-port.ts";
 import {
   anyText,
@@ -31,7 +32,7 @@ import {
   wholeNumber,
 } from "./shapes.ts";
 import type { Parsed, Written } from "./shapes.ts";
-import { bytes, time } from "./units.ts";
+import { bytes, duration, time } from "./units.ts";
 
 /** `off` is a string in YAML 1.2. */
 const adaptationSwitch = z
@@ -423,7 +424,8 @@ const passedPath = z
   .regex(/^\/[^?#\s]+$/, { error: expected("a path such as /images/*") })
   .transform((path) => path.replace(/^\/v1(?=\/)/, ""));
 
-const poolText = "a key such as ${OPENAI_API_KEY}, or a list of keys such as [${KEY_A}, { key: ${KEY_B}, weight: 2 }]";
+const poolText =
+  "a key such as ${OPENAI_API_KEY}, a command such as { command: gcloud auth print-access-token, expires: 50m }, or a list of keys such as [${KEY_A}, { key: ${KEY_B}, weight: 2 }]";
 const oneKey = text(poolText);
 const weighted = settings(
   {
@@ -432,17 +434,56 @@ const weighted = settings(
   },
   poolText,
 );
+const commandText = "a command such as gcloud auth print-access-token, or a list such as [sh, -c, cat token | base64]";
+const keyCommand = {
+  command: z
+    .union(
+      [
+        text(commandText).transform((line) => line.split(" ").filter((part) => part !== "")),
+        listShape(anyText("an argument, such as -c"), commandText).min(1, { error: expected(commandText) }),
+      ],
+      { error: expected(commandText) },
+    )
+    .describe("Prints a key or a token; it is run without a shell, a text is split at spaces"),
+  expires: duration("50m", "How long what it prints is valid; it is renewed before that"),
+};
+const pooledKeys = [
+  oneKey.transform((key) => ({ key, weight: 1 })),
+  weighted,
+  settings({ ...keyCommand, weight: weighted.shape.weight }, poolText),
+] as const;
 const upstreamKey = z.union(
   [
     oneKey,
+    settings(keyCommand, poolText),
     z
-      .array(z.union([oneKey.transform((key) => ({ key, weight: 1 })), weighted], { error: expected(poolText) }), {
-        error: expected(poolText),
-      })
+      .array(z.union(pooledKeys, { error: expected(poolText) }), { error: expected(poolText) })
       .min(1, { error: expected(poolText) }),
   ],
   { error: expected(poolText) },
 );
+
+const authText = "aws, or a mapping such as { kind: aws, region: us-east-1, profile: work }";
+const awsAuth = settings(
+  {
+    kind: z.literal("aws", { error: expected(authText) }),
+    region: text("a region, such as us-east-1")
+      .optional()
+      .describe("Its region (default: the one in the URL, else AWS_REGION)"),
+    service: text("a service, such as bedrock")
+      .default("bedrock")
+      .describe("The service that is signed for (default bedrock)"),
+    profile: text("the name of a profile, such as work")
+      .optional()
+      .describe("The profile in the shared files of AWS (default: AWS_PROFILE, else default)"),
+    command: keyCommand.command
+      .optional()
+      .describe("Prints the keys, as credential_process in AWS's configuration has them"),
+  },
+  authText,
+);
+
+const passKeyText = "true, or the limits of each key, such as { requestsPerMinute: 60, budget: { day: 5 } }";
 
 const upstream = settings(
   {
@@ -456,14 +497,27 @@ const upstream = settings(
         "How one of several URLs is chosen: by the fewest open requests (least-busy, the default), or by the beginning of the prompt, so that a conversation stays where its prompt is cached (prefix)",
       ),
     ...answer,
-    api: oneOf(sourceApis)
+    api: oneOf([...sourceApis, "bedrock", "vertex"])
       .optional()
       .describe(
-        "The API that it speaks: chat, responses, messages (Anthropic's), ollama (Ollama's own) or gemini (Google's own) (default: found out, by its list of models unless models are given, and by its answer to the first conversation)",
+        "The API that it speaks: chat, responses, messages (Anthropic's), ollama (Ollama's own), gemini (Google's own), bedrock or vertex (Anthropic's API as Amazon and Google have it) (default: found out, by its list of models unless models are given, and by its answer to the first conversation)",
       ),
     key: upstreamKey
       .optional()
       .describe("Its API key, such as ${OPENAI_API_KEY}; of several, a conversation stays with one while it serves"),
+    auth: z
+      .union(
+        [z.literal("aws", { error: expected(authText) }).transform(() => awsAuth.parse({ kind: "aws" })), awsAuth],
+        { error: expected(authText) },
+      )
+      .optional()
+      .describe("Signs each request with keys of AWS, in place of a key"),
+    passKey: z
+      .union([flag(), settings(limitsOfKey, passKeyText)], { error: expected(passKeyText) })
+      .optional()
+      .describe(
+        "Send the client's own key in place of one of the upstream, with limits for each key, known by its hash (default false)",
+      ),
     headers: mappingOf(anyText("a header's value, such as trace-1"), "a mapping such as { x-trace: trace-1 }")
       .optional()
       .describe("Sent with every request"),

@@ -72,10 +72,32 @@ export function parseConfig(value: TruewireConfig): Config {
     throw new ConfigError([
       { path: ["managedKeys"], message: "needs an admin key (adminKey), which creates the keys" },
     ]);
+  checkCredentials(result.data);
   const { tlsCert, tlsKey } = result.data;
   if ((tlsCert === undefined) === (tlsKey === undefined)) return result.data;
   const [given, missing] = tlsKey === undefined ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
   throw new ConfigError([{ path: [given], message: `expected ${missing} next to it, a PEM file` }]);
+}
+
+/** A key that opens this server must not go to another one. */
+function checkCredentials({ models, apiKey, keys, keysFile, managedKeys }: Config): void {
+  const own = { apiKey: apiKey.length > 0, keys: keys.length > 0, keysFile: keysFile !== undefined, managedKeys };
+  const [setting] = Object.entries(own).find(([, isSet]) => isSet) ?? [];
+  const problems = models.flatMap((model, at) => {
+    if (model.kind !== "upstream") return [];
+    if (model.auth && (model.key !== undefined || (model.passKey ?? false) !== false)) {
+      const message = "signs requests in place of a key, and there is one (key, passKey): remove one of them";
+      return [{ path: ["models", at, "auth"], message }];
+    }
+    if (model.passKey === undefined || model.passKey === false) return [];
+    const message =
+      model.key !== undefined
+        ? "sends the client's key, and the upstream has a key of its own (key): remove one of them"
+        : setting !== undefined &&
+          `sends the client's key to the upstream, and with ${setting} that is a key of this server: remove one of them`;
+    return message === false ? [] : [{ path: ["models", at, "passKey"], message }];
+  });
+  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 /** Keys that use models may not load and unload them. */

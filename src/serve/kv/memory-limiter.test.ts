@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Moment } from "./memory-limiter.ts";
 import type { LimitLease, UsageLimits, Refusal } from "./limits.ts";
-import { MemoryLimiter } from "./memory-limiter.ts";
+import { Account, MemoryLimiter } from "./memory-limiter.ts";
 
 const dayMs = 86_400_000;
 
@@ -202,4 +202,30 @@ test("in any order, requests exceed a limit only by their cost beyond what was t
     }),
     { numRuns: 300 },
   );
+});
+
+describe("names that have used nothing", () => {
+  const usage = { model: "m", promptTokens: 1, cachedTokens: 0, completionTokens: 1, cost: 0 };
+  test.each([
+    ["forgotten: after a request that failed", true, (one: Account) => one.end(one.begin(9, 5, noon), -9, undefined)],
+    ["kept: after a request that was answered", false, (one: Account) => one.end(one.begin(9, 0, noon), 0, usage)],
+    ["kept: while a request is open", false, (one: Account) => void one.begin(9, 0, noon)],
+  ])("%s", (_, isForgotten, use) => {
+    const account = new Account();
+    account.use({}, noon);
+    use(account);
+    expect(account.isUnused(noon.ms)).toBe(false);
+    expect(account.isUnused(noon.ms + 120_000)).toBe(isForgotten);
+  });
+
+  test("names without end do not fill the memory, and limits that are in use stay", async () => {
+    const { limiter, pass } = limiterAt(noon);
+    leaseOf(await limiter.take("kept", { concurrency: 1 }, 1));
+    for (let at = 0; at < 30_000; at++) {
+      leaseOf(await limiter.take(`name ${at}`, {}, 1)).end(0);
+      pass(100);
+    }
+    expect(limiter.size).toBeLessThan(10_000);
+    expect(boundOf(await limiter.take("kept", { concurrency: 1 }, 1))).toBe("concurrency");
+  });
 });

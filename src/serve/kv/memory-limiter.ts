@@ -5,11 +5,17 @@ import { addUsage, dayMs, dayOf, dayText, keptDays, monthOf, noUsage, usageMembe
 import type { ModelUsage, RequestUsage, UsageRow } from "./spending.ts";
 import type { Store } from "./store.ts";
 
+/** Names are forgotten where there are more. */
+const minSweep = 10_000;
+/** How long a name that has used nothing is kept: until its rates have drained. */
+const unusedMs = 120_000;
+
 /** Counts within this process. What was spent and used may be kept in a store. */
 export class MemoryLimiter implements Limiter {
   readonly #accounts = new Map<string, Account>();
   readonly #now: () => Moment;
   #kept: KeptAccounts | undefined;
+  #sweepAt = minSweep;
 
   constructor(now: () => Moment = systemTime) {
     this.#now = now;
@@ -24,6 +30,11 @@ export class MemoryLimiter implements Limiter {
       warn,
     );
     return limiter;
+  }
+
+  /** The number of names. */
+  get size(): number {
+    return this.#accounts.size;
   }
 
   async take(name: string, limits: UsageLimits, tokens: number, reserved = 0, cost = 0): Promise<LimitLease | Refusal> {
@@ -96,8 +107,17 @@ export class MemoryLimiter implements Limiter {
 
   #account(name: string): Account {
     let account = this.#accounts.get(name);
-    if (!account) this.#accounts.set(name, (account = new Account()));
+    if (account) return account;
+    if (this.#accounts.size >= this.#sweepAt) this.#sweep();
+    this.#accounts.set(name, (account = new Account()));
     return account;
+  }
+
+  /** Forgets the names that have used nothing: with `passKey`, clients make up any number of them. */
+  #sweep(): void {
+    const { ms } = this.#now();
+    for (const [name, account] of this.#accounts) if (account.isUnused(ms)) this.#accounts.delete(name);
+    this.#sweepAt = Math.max(minSweep, 2 * this.#accounts.size);
   }
 }
 
@@ -159,6 +179,12 @@ export class Account {
       spent: { day: spent(`d${day}`), month: spent(`m${monthOf(day)}`), total: spent("total") },
       unixMs,
     };
+  }
+
+  /** Whether nothing of the account is needed any more. `ms`: the time on the monotonic clock. */
+  isUnused(ms: number): boolean {
+    const hasSpent = [...this.#spent.values()].some((cost) => cost > 0);
+    return this.open === 0 && this.days.size === 0 && !hasSpent && ms - this.#at >= unusedMs;
   }
 
   /** Opens a request with these tokens, and takes its cost from the budgets. */

@@ -99,11 +99,16 @@ async function ask<K extends "embed" | "rerank">(
   operation: string,
   { kind, request }: EngineQuestion<K>,
   { engineModel, info, from: { engine } }: ServedModel,
-  { record, client, profile, exchange: { departure } }: Reply,
+  { record, client, ownKey, profile, exchange: { departure } }: Reply,
 ): Promise<{ readonly answer: EngineAnswer<K>; readonly shownModel: string }> {
   if (!canAnswer(engine, kind)) throw new Error(`The engine of ${info.id} has no ${operation}.`);
   record.watchers.trace?.operationBegins(operation, info.id);
-  const sent = { ...request, model: engineModel, ...(client && { owner: client.owner }) };
+  const sent = {
+    ...request,
+    model: engineModel,
+    ...(client && { owner: client.owner }),
+    ...(ownKey && { clientKey: ownKey }),
+  };
   const answer = await engine
     .ask({ kind, request: sent } as unknown as EngineQuestion<K>, departure.signal, record.answer)
     .catch((error: unknown) => {

@@ -146,7 +146,16 @@ async function answer(
     service.log.info({ req: reply.requestId }, "the prompt was edited as the request asks for");
   const inBackground = kept?.detach !== undefined;
   const { runsHostedTools = false } = asked;
-  const plan = planRun({ api: port.name, read, request, model, client: reply.client, inBackground, runsHostedTools });
+  const plan = planRun({
+    api: port.name,
+    read,
+    request,
+    model,
+    client: reply.client,
+    clientKey: reply.ownKey,
+    inBackground,
+    runsHostedTools,
+  });
   const context = contextOf(request, model, reply, service, running);
   const answering = { port, asked, model, plan, context, reply, service, running };
   if (reply.exchange.header("x-truewire-cache")?.trim().toLowerCase() === "explain") explainMisses(reply);
@@ -323,7 +332,7 @@ function begin(
     start: plan.asksModel ? () => start(request, record.answer) : silent,
     observers: [
       ...(preparesOnly ? [(events: EventBatch) => withoutContent(events, preparesOnly)] : []),
-      ...observersOf(record, reply, service),
+      ...observersOf(record, reply),
     ],
     async usageSoFar() {
       if (!canAnswer(engine, "usage")) return null;
@@ -334,10 +343,10 @@ function begin(
 }
 
 /** What sees each batch on its way from the engine to the writer, in order. */
-function observersOf(record: RequestRecord, { usageLease }: Reply, { settings }: Service): BatchObserver[] {
+function observersOf(record: RequestRecord, { usageLease, mask }: Reply): BatchObserver[] {
   const { trace, inspection } = record.watchers;
   const observers: BatchObserver[] = [];
-  if (!settings.mask.isEmpty) observers.push((events) => withMaskedEnd(events, settings.mask));
+  if (!mask.isEmpty) observers.push((events) => withMaskedEnd(events, mask));
   observers.push((events) => record.answer.see(events));
   if (usageLease) observers.push((events) => usageLease.observe(events));
   if (trace) observers.push((events) => trace.see(events));

@@ -3,6 +3,7 @@ import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
 import { isObject } from "../../wire/core/json.ts";
 import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../../wire/apis/failures.ts";
 import type { Client } from "./keys/key-ring.ts";
+import { strangersOf, takeOwnKey } from "./keys/own-key.ts";
 import { hostedToolsOf } from "./keys/hosted-tools-of.ts";
 import { costToReserve, noPrice } from "./keys/prices.ts";
 import { runsHosted } from "./hosted/hosted-calls.ts";
@@ -184,6 +185,8 @@ function authenticate(found: Found, service: Service): Promise<void> | void {
   const { ofBatch } = reply.exchange;
   if (ofBatch) return ofBatch.client && useClient(reply, ofBatch.client);
   if (keys.required) return findClient(reply, keys, open === true);
+  if (service.settings.passesKeys && reply.key !== "")
+    return strangersOf(reply.key).then((client) => void (reply.client = client));
 }
 
 async function findClient(reply: Reply, keys: Service["settings"]["keys"], isOpen: boolean): Promise<void> {
@@ -309,6 +312,7 @@ function useModel(
   asked.model = read.name ?? model?.info.id;
   if (!model) throw modelNotServed(asked.model ?? "", directory, reply.profile, endpoint.lists);
   reply.useProfile(model.from.profile);
+  takeOwnKey(reply, model.from);
   endpoint.check?.(model, read, () => directory.list().map(({ info }) => info), reply.profile);
   asked.served = model;
   found.read = read;

@@ -17,6 +17,11 @@ export class Mask {
       .sort((a, b) => b.length - a.length);
   }
 
+  /** The mask with a further secret. */
+  with(secret: string): Mask {
+    return new Mask([...this.#secrets, secret]);
+  }
+
   get isEmpty(): boolean {
     return this.#secrets.length === 0;
   }

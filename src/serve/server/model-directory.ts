@@ -4,6 +4,7 @@ import { modelNotFound } from "../../wire/apis/failures.ts";
 import type { Engine, ModelInfo } from "../../wire/core/engine.ts";
 import { type FallbackReason, FailureError } from "../../wire/core/failure.ts";
 import type { PathPassing } from "../../wire/core/path-passing.ts";
+import type { UsageLimits } from "../kv/limits.ts";
 import type { Client } from "./keys/key-ring.ts";
 
 /** An engine of the server, and the form of its answers. */
@@ -26,6 +27,8 @@ export interface ServedEngine {
   readonly fallbacks?: Fallbacks;
   /** The paths of an upstream that are passed on. */
   readonly passing?: PathPassing | undefined;
+  /** An upstream gets the client's own key; its limits hold for each key. */
+  readonly passKey?: { readonly limits?: UsageLimits | undefined } | undefined;
   /** The server ends answers that repeat themselves (`LoopGuard`). Local models do it themselves. */
   readonly guardsLoops?: boolean;
 }

@@ -1,5 +1,6 @@
 import type { PathPassing } from "../../wire/core/path-passing.ts";
 import { unknownPath } from "../../wire/apis/failures.ts";
+import { takeOwnKey } from "./keys/own-key.ts";
 import { noPrice } from "./keys/prices.ts";
 import { decodedSegment, plainPath } from "./exchange.ts";
 import { matchesAlias, type ModelDirectory, modelsOf, type ServedEngine } from "./model-directory.ts";
@@ -45,6 +46,7 @@ async function passOn(reply: Reply, service: Service, from: ServedEngine, passin
   if (reply.client?.limits?.budget) throw noPrice(from.name, "what it does here is not counted");
   record.asked.api = api;
   record.asked.passedTo = from.name;
+  takeOwnKey(reply, from);
   await reply.takeLimits(service);
   const answer = await passing.pass({
     method,

@@ -1,6 +1,7 @@
 import type { PreparesOnly, ReadRequest } from "../../wire/apis/port.ts";
 import { canAnswer } from "../../wire/core/engine.ts";
 import type { GenerationRequest, QueueTier } from "../../wire/core/request.ts";
+import type { ClientKey } from "../../wire/core/client-key.ts";
 import type { Client } from "./keys/key-ring.ts";
 import type { ServedModel } from "./model-directory.ts";
 
@@ -30,6 +31,7 @@ export interface PlannedRequest {
   readonly model: ServedModel;
   /** Absent if no key is required. */
   readonly client: Client | undefined;
+  readonly clientKey?: ClientKey | undefined;
   readonly inBackground: boolean;
   /** Hosted tools of the request run here, although the model's server speaks the client's API. */
   readonly runsHostedTools?: boolean;
@@ -37,12 +39,12 @@ export interface PlannedRequest {
 
 /** Decides how a request is answered. Pure. */
 export function planRun(planned: PlannedRequest): RunPlan {
-  const { api, read, request, model, client, inBackground, runsHostedTools = false } = planned;
+  const { api, read, request, model, client, clientKey, inBackground, runsHostedTools = false } = planned;
   const { engine, forwards, guardsLoops } = model.from;
   const { preparesOnly, generatesNothing } = read;
   const isForwarded = !runsHostedTools && forwards?.includes(api) === true;
   return {
-    request: requestFor(model, inBackground ? { ...request, stream: true } : request, client),
+    request: requestFor(model, inBackground ? { ...request, stream: true } : request, client, clientKey),
     sender: inBackground ? "background" : request.stream ? "stream" : "whole",
     asksModel: generatesNothing !== true && prewarms(model, preparesOnly),
     preparesOnly,
@@ -58,6 +60,7 @@ function requestFor(
   { engineModel }: ServedModel,
   request: GenerationRequest,
   client: Client | undefined,
+  clientKey: ClientKey | undefined,
 ): GenerationRequest {
   const tier = tierOf(request.passthrough?.body["service_tier"], client);
   if (!client && tier === "default" && request.model === engineModel) return request;
@@ -65,6 +68,7 @@ function requestFor(
     ...request,
     model: engineModel,
     ...(client && { owner: client.owner }),
+    ...(clientKey && { clientKey }),
     ...(tier !== "default" && { tier }),
   };
 }

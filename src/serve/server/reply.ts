@@ -1,3 +1,4 @@
+import type { ClientKey } from "../../wire/core/client-key.ts";
 import type { ModelInfo } from "../../wire/core/engine.ts";
 import type { GenerationFailure } from "../../wire/core/events.ts";
 import { FailureError } from "../../wire/core/failure.ts";
@@ -108,7 +109,9 @@ export class Reply {
   conventions: ApiErrorFormat = openaiErrorFormat;
   /** The profile of the server, or of the model once it is known. */
   #configuredProfile: Profile;
-  readonly #mask: Mask;
+  /** The client's own key, if its upstream gets it. */
+  ownKey: ClientKey | undefined;
+  #mask: Mask;
   #sent = false;
 
   constructor(
@@ -143,6 +146,17 @@ export class Reply {
       (name) => exchange.header(name),
       (name) => exchange.query(name),
     );
+  }
+
+  /** Removes the secrets of the configuration, and of this request. */
+  get mask(): Mask {
+    return this.#mask;
+  }
+
+  /** Hides a secret of this request where the secrets of the configuration are hidden. */
+  hide(secret: string): void {
+    this.#mask = this.#mask.with(secret);
+    this.record.watchers.listed?.hide(secret);
   }
 
   /** Adds headers to the answer, and lets pages of other origins read them. */

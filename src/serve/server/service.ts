@@ -26,6 +26,8 @@ import type { Tracing } from "./tracing/tracing.ts";
 export interface ServiceSettings {
   readonly profile: Profile;
   readonly keys: KeyRing;
+  /** Whether an upstream gets the keys of clients, which this server cannot check. */
+  readonly passesKeys: boolean;
   readonly prices: PriceList;
   readonly routes: ModelRoutes;
   /** What an answer with hosted tools may cost, in US dollars; absent: no limit. */

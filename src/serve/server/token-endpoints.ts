@@ -136,7 +136,8 @@ export async function askUpstream<K extends "count-tokens" | "compact">(
   if (!canAnswer(engine, kind)) return undefined;
   const { request: seen } = await seenByHook(request, model, reply, service);
   try {
-    const question = { kind, request: { ...seen, model: engineModel } } as EngineQuestion<K>;
+    const own = { model: engineModel, ...(reply.ownKey && { clientKey: reply.ownKey }) };
+    const question = { kind, request: { ...seen, ...own } } as EngineQuestion<K>;
     return await engine.ask(question, departure.signal);
   } catch (error) {
     if (departure.happened) throw new ClientGone({ cause: error });

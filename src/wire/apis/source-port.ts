@@ -31,8 +31,17 @@ export interface SourcePort {
   readonly compactPath?: string;
   /** Makes embeddings; default: as OpenAI's API does. */
   readonly embeddings?: SourceEmbeddings;
+  /** Its streams are no text: what they are, and how they are read as SSE. */
+  readonly streams?: { readonly contentType: string; decoder(): ByteDecoder };
   /** Creates a reader for one answer. */
   reader(options: AnswerReaderOptions): EventReader;
+}
+
+/** Reads bytes, which may be split anywhere, as text. */
+export interface ByteDecoder {
+  write(bytes: Uint8Array): string;
+  /** The text at the end of the input. */
+  end(): string;
 }
 
 /** A path, or one that contains the model, by the server's name, and says whether the answer is streamed. */
@@ -98,6 +107,11 @@ export interface EventReader {
 
 /** The APIs of upstreams, by the names of their ports. */
 export const sourceApis = ["chat", "responses", "messages", "ollama", "gemini"] as const;
+
+/** Where vendors serve APIs of others, with paths and keys of their own. */
+export const platforms = ["bedrock", "vertex", "azure"] as const;
+
+export type Platform = (typeof platforms)[number];
 
 export type SourceApi = (typeof sourceApis)[number];
 

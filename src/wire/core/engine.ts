@@ -1,3 +1,4 @@
+import type { ClientKey } from "./client-key.ts";
 import type { GenerationEvent, Usage } from "./events.ts";
 import type { GenerationObserver } from "./generation-observer.ts";
 import type { GenerationRequest } from "./request.ts";
@@ -115,6 +116,8 @@ export interface EmbeddingRequest {
   readonly dimensions?: number;
   /** The owner of the client's key, if clients have keys: owners are served in turn. */
   readonly owner?: string;
+  /** See `GenerationRequest`. */
+  readonly clientKey?: ClientKey;
   /** Unknown members, unchanged. */
   readonly extra: Readonly<Record<string, unknown>>;
 }
@@ -138,6 +141,8 @@ export interface RerankRequest {
   readonly rawScores?: boolean;
   /** The owner of the client's key, if clients have keys: owners are served in turn. */
   readonly owner?: string;
+  /** See `GenerationRequest`. */
+  readonly clientKey?: ClientKey;
   /** Unknown members, unchanged. */
   readonly extra: Readonly<Record<string, unknown>>;
 }

@@ -1,3 +1,4 @@
+import type { ClientKey } from "./client-key.ts";
 import type { TurnState } from "./turn-state.ts";
 import type { HostedTool } from "./hosted-tool.ts";
 import type { JsonSchema, Message, Tool, ToolChoice } from "./message.ts";
@@ -14,6 +15,8 @@ export interface GenerationRequest {
   readonly model: string;
   /** The name of the owner of the client's key. An engine with a queue serves owners in turn. Absent: clients have no keys. */
   readonly owner?: string;
+  /** The client's own key, for an upstream with `passKey`. */
+  readonly clientKey?: ClientKey;
   /** The order in an engine's queue; default `default`. */
   readonly tier?: QueueTier;
   readonly prompt: ChatPrompt | TextPrompt;

@@ -86,7 +86,7 @@ export class ListedRequest {
   #summary: RequestSummary | undefined;
   #facts: LineFacts | undefined;
   #line: RequestLine | undefined;
-  protected readonly mask: Mask;
+  protected mask: Mask;
   /** Called when the summary has changed. */
   protected changed: () => void;
 
@@ -99,6 +99,11 @@ export class ListedRequest {
     this.#state = { open: facts };
     this.mask = mask;
     this.changed = changed;
+  }
+
+  /** Hides a secret of this request. */
+  hide(secret: string): void {
+    this.mask = this.mask.with(secret);
   }
 
   /** The size at the beginning, in bytes. */
