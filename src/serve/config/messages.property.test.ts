@@ -49,6 +49,7 @@ function requiredOf({ properties }: Schema): Schema {
     return { name: "x", hash: `sha256:${"0".repeat(64)}` };
   if (typeof properties === "object" && properties !== null && "cachedInput" in properties)
     return { input: 1, output: 1 };
+  if (typeof properties === "object" && properties !== null && "expires" in properties) return { command: "x" };
   if (typeof properties === "object" && properties !== null && "weight" in properties) return { key: "x" };
   if (typeof properties === "object" && properties !== null && "share" in properties) return { to: "x" };
   if (typeof properties === "object" && properties !== null && "module" in properties) return { module: "x.ts" };

@@ -1,14 +1,16 @@
-/**
- * A client's own key for an upstream (`passKey`). Its text is private to this object: no copy of a request as JSON, in a log or for another
- * thread has it.
- *
- * @example
- * import type { GenerationRequest } from "truewire";
- *
- * const bearer = { name: "chat", headers: (key = "") => ({ authorization: `Bearer ${key}` }) };
- * const headersOf = ({ clientKey }: GenerationRequest) => clientKey?.headers(bearer) ?? {};
- */
-export class ClientKey {
+/** A client's own key, for an upstream with `passKey`. No copy of a request as JSON, in a log or for another thread has its text. */
+export interface ClientKey {
+  /** The headers for an upstream: the client's own form if both have one API, else the form of the upstream's API. */
+  headers(source: {
+    readonly name: string;
+    headers(key: string | undefined): Readonly<Record<string, string>>;
+  }): Readonly<Record<string, string>>;
+  /** Removes the key from what a server says of it. */
+  hiddenIn(text: string): string;
+}
+
+/** A key whose text is private to this object. */
+export class SentKey implements ClientKey {
   readonly #text: string;
   /** Sent as `Authorization: Bearer`: tokens of logins have no other form. */
   readonly #isBearer: boolean;
@@ -21,11 +23,7 @@ export class ClientKey {
     this.#api = api;
   }
 
-  /** The headers for an upstream: the client's own form if both have one API, else the form of the upstream's API. */
-  headers(source: {
-    readonly name: string;
-    headers(key: string | undefined): Readonly<Record<string, string>>;
-  }): Readonly<Record<string, string>> {
+  headers(source: Parameters<ClientKey["headers"]>[0]): Readonly<Record<string, string>> {
     if (this.#isBearer && this.#api === source.name)
       return { ...source.headers(undefined), authorization: `Bearer ${this.#text}` };
     return source.headers(this.#text);
@@ -35,7 +33,6 @@ export class ClientKey {
     return "[key]";
   }
 
-  /** Removes the key from what a server says of it. */
   hiddenIn(text: string): string {
     return this.#text === "" ? text : text.replaceAll(this.#text, "[key]");
   }

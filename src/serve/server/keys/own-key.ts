@@ -1,4 +1,4 @@
-import { ClientKey } from "../../../wire/core/client-key.ts";
+import { SentKey } from "../../../wire/core/client-key.ts";
 import { missingApiKey } from "../../../wire/apis/failures.ts";
 import type { ServedEngine } from "../model-directory.ts";
 import type { Reply } from "../reply.ts";
@@ -18,7 +18,7 @@ export function takeOwnKey(reply: Reply, { passKey }: ServedEngine): void {
   if (!client || key === "") throw missingApiKey();
   const others = exchange.header("x-api-key") ?? exchange.header("x-goog-api-key");
   const isBearer = others === undefined && /^bearer\s/i.test(exchange.header("authorization") ?? "");
-  reply.ownKey = new ClientKey(key, isBearer, record.asked.api?.name);
+  reply.ownKey = new SentKey(key, isBearer, record.asked.api?.name);
   reply.client = { ...client, ...(passKey.limits && { limits: passKey.limits }) };
   reply.hide(key);
 }
