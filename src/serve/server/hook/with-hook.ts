@@ -69,7 +69,7 @@ export async function seenByHook(
   report?: (miss: CacheMiss) => void,
 ): Promise<SeenRequest> {
   if (service.hook?.sees.has("request") !== true) return { request, model: info.id };
-  const { id: _, owner: __, tier: ___, passthrough: ____, ...shown } = request;
+  const { id: _, owner: __, tier: ___, passthrough: ____, clientKey: _____, ...shown } = request;
   const given = { ...shown, model: info.id };
   try {
     const returned = await ask("request", given, contextOf(reply), reply, service, signal);
