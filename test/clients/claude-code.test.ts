@@ -36,7 +36,7 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
     server = await createServer({
       port: 0,
       logLevel: "silent",
-      models: [{ kind: "engine", engine, aliases: ["claude-*"] }],
+      models: [{ kind: "engine", engine, aliases: ["*claude-*"] }],
     });
     return engine;
   }
@@ -46,6 +46,37 @@ describe.skipIf(!existsSync(claude))("Claude Code", () => {
     const always = ["--output-format", "json", "--allowedTools", "Read,Edit,Bash"];
     return runClaudeCode(claude, place, prompt, ...always, ...options);
   }
+
+  test.each([
+    [
+      "Bedrock",
+      (url: string) => ({
+        CLAUDE_CODE_USE_BEDROCK: "1",
+        CLAUDE_CODE_SKIP_BEDROCK_AUTH: "1",
+        ANTHROPIC_BEDROCK_BASE_URL: url,
+        AWS_REGION: "us-east-1",
+      }),
+    ],
+    [
+      "Vertex AI",
+      (url: string) => ({
+        CLAUDE_CODE_USE_VERTEX: "1",
+        CLAUDE_CODE_SKIP_VERTEX_AUTH: "1",
+        ANTHROPIC_VERTEX_BASE_URL: `${url}/v1`,
+        ANTHROPIC_VERTEX_PROJECT_ID: "p",
+        CLOUD_ML_REGION: "us-east5",
+      }),
+    ],
+  ])("set up for %s, it reads a file and ends", async (_, settings) => {
+    const file = join(folder, "work", "sum.js");
+    const steps: Step[] = [{ tool: "Read", input: { file_path: file } }, "It subtracts."];
+    const engine = await serve((request) => said(steps[callsIn(request)] ?? "Done."));
+    environment = settings(server?.url ?? "");
+    const { code, stdout, stderr } = await run("What does sum.js do?");
+    expect(stderr).toBe("");
+    expect([code, stdout]).toEqual([0, expect.stringContaining("It subtracts.")]);
+    expect(engine.requests.some((request) => callsIn(request) === 1)).toBe(true);
+  });
 
   test("reads, edits, runs a command, sees one fail, and ends", async () => {
     const file = join(folder, "work", "sum.js");

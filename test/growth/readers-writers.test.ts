@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { EventStreamDecoder, eventStreamMessage } from "../../src/wire/apis/messages/event-stream.ts";
+import { EventStreamDecoder, eventStreamMessage, eventStreamOf } from "../../src/wire/apis/messages/event-stream.ts";
 import { completionsSource } from "../../src/wire/apis/completions/port.ts";
 import type { AnswerContext, Port, ReadRequest } from "../../src/wire/apis/port.ts";
 import { ports, sourcePorts } from "../../src/wire/apis/ports.ts";
@@ -222,6 +222,8 @@ describe("AWS's event streams", () => {
       "a long event, byte by byte": (n) => () => read(chunk("x".repeat(n / 4)), 1),
       "many events in one piece": (n) => () => read(many(n / 8), Infinity),
       "many events in small pieces": (n) => () => read(many(n / 8), 7),
+      "written from one long event": (n) => () => eventStreamOf(`event: a\ndata: ${"x".repeat(n)}\n\n`),
+      "written from many events": (n) => () => eventStreamOf("event: a\ndata: {}\n\n".repeat(n / 8)),
       "many headers": (n) => () => read(chunk("{}", named(n)), 1024),
     }));
 });

@@ -1,4 +1,5 @@
 import { exact, lean, profileNamed } from "../../wire/apis/profile.ts";
+import { type PlatformPath, platformPath } from "../../wire/apis/messages/platforms.ts";
 import { geminiPath } from "../../wire/apis/gemini/port.ts";
 import type { Profile } from "../../wire/apis/profile.ts";
 import type { StreamWriter } from "../../wire/apis/port.ts";
@@ -110,13 +111,16 @@ export function plainPath(path: string): string {
 }
 
 /**
- * Separates the members of a request that its path contains from the path of the API: the model in the paths of Gemini's API and of Azure's,
- * and whether the answer is streamed in those of Gemini's. undefined: the path contains none.
+ * Separates the members of a request that its path contains from the path of the API: the model in the paths of Gemini's API, of Azure's, and
+ * of the platforms with Anthropic's, and whether the answer is streamed. undefined: the path contains none.
  */
-export function pathMembers(path: string): {
-  readonly path: string;
-  readonly members?: { readonly model: string; readonly stream?: true };
-} {
+export function pathMembers(path: string): PlatformPath & { readonly isOfPlatform?: boolean } {
+  const ofPlatform = path.startsWith("/model/") || path.includes("/publishers/") ? platformPath(path) : undefined;
+  if (ofPlatform) {
+    const { members } = ofPlatform;
+    const decoded = members && { members: { ...members, model: decodedSegment(members.model) } };
+    return { ...ofPlatform, ...decoded, isOfPlatform: true };
+  }
   const gemini = path.startsWith("/v1") ? geminiPath(path) : undefined;
   if (gemini) {
     const { model, stream } = gemini;

@@ -1,3 +1,4 @@
+import { withoutPlatform } from "../../wire/apis/messages/platforms.ts";
 import { turnSeal } from "../../wire/apis/turn-seal.ts";
 import { FailureError, invalidRequest } from "../../wire/core/failure.ts";
 import { isObject } from "../../wire/core/json.ts";
@@ -20,6 +21,7 @@ import { preflightHeaders } from "./origins.ts";
 import { readFormBody } from "./read-form.ts";
 import { resolveFiles } from "./files/resolve-files.ts";
 import { readJsonBody } from "./read-json.ts";
+import { EventStreamSink } from "./event-stream-sink.ts";
 import { Reply } from "./reply.ts";
 import type { EndpointHandler, ModelEndpoint, NamedRequest, ServerRoute } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
@@ -37,6 +39,8 @@ interface Found {
   endpoint?: EndpointHandler | ModelEndpoint | undefined;
   /** The body. */
   received?: unknown;
+  /** Headers of the API that the client sends in its body. */
+  headers?: Readonly<Record<string, string>>;
   read?: NamedRequest;
   model?: ServedModel;
 }
@@ -218,9 +222,13 @@ async function receiveBody(found: Found, service: Service): Promise<void> {
   const { endpoint, reply } = found;
   if (typeof endpoint !== "object") return;
   const body = await (endpoint.bodyType === "form" ? readFormBody : readJsonBody)(reply, service);
-  const { members } = pathMembers(reply.exchange.path);
+  const { members, isOfPlatform, isEventStream } = pathMembers(reply.exchange.path);
   // Where the path names the model, the body need not.
   found.received = members === undefined || !isObject(body) ? body : { ...body, ...members };
+  if (!isOfPlatform || !isObject(found.received)) return;
+  const { body: received, headers } = withoutPlatform(found.received);
+  Object.assign(found, { received, headers });
+  if (isEventStream) reply.sink = new EventStreamSink(reply.exchange);
 }
 
 /** Validates the request and finds its model, whose profile decides what is refused. Throws `FailureError` 400, 404 or 503. */
@@ -279,7 +287,7 @@ function readFor(
   body: unknown,
   model: ServedModel | undefined,
   endpoint: ModelEndpoint,
-  { reply }: Found,
+  { reply, headers }: Found,
   service: Service,
 ): NamedRequest | Promise<NamedRequest> {
   const { exchange } = reply;
@@ -287,7 +295,7 @@ function readFor(
   const options = {
     profile: reply.useProfile(model?.from.profile),
     forwards: endpoint.api !== undefined && model?.from.forwards?.includes(endpoint.api) === true,
-    header: (name: string): string | undefined => exchange.header(name),
+    header: (name: string): string | undefined => headers?.[name] ?? exchange.header(name),
     query: (name: string): string | undefined => exchange.query(name),
     turnSeal: turnSeal(service.stores.turnKey, reply.client?.owner ?? ""),
     standsFor: model?.from.settings.standsFor,

@@ -1,3 +1,4 @@
+import { base64, bytesOfBase64 } from "../base64-json.ts";
 import { isObject } from "../../core/json.ts";
 
 /*
@@ -162,10 +163,39 @@ function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
 
 function decodedBase64(text: string): string | undefined {
   try {
-    return new TextDecoder().decode(Uint8Array.from(atob(text), (unit) => unit.charCodeAt(0)));
+    return new TextDecoder().decode(bytesOfBase64(text));
   } catch {
     return undefined;
   }
+}
+
+/** Writes the SSE of the Messages API, whole events of it, as messages of an event stream. */
+export function eventStreamOf(sse: string): Uint8Array {
+  const events = sse.split("\n\n").flatMap((event) => {
+    const at = event.startsWith("data: ") ? 0 : event.indexOf("\ndata: ") + 1;
+    const data = event.slice(at + "data: ".length);
+    if (!event.startsWith("data: ", at)) return [];
+    const json = { ":content-type": "application/json" };
+    if (!event.startsWith("event: error")) {
+      const bytes = base64(new TextEncoder().encode(data));
+      return [
+        eventStreamMessage({ ":event-type": "chunk", ...json, ":message-type": "event" }, `{"bytes":"${bytes}"}`),
+      ];
+    }
+    const error = parsed(data)?.["error"];
+    const { type, message } = isObject(error) ? error : {};
+    const name = Object.entries(errorTypes).find(([, one]) => one === type)?.[0] ?? "internalServerException";
+    return [
+      eventStreamMessage(
+        { ":exception-type": name, ...json, ":message-type": "exception" },
+        JSON.stringify({ message }),
+      ),
+    ];
+  });
+  return joined(
+    events,
+    events.reduce((sum, { length }) => sum + length, 0),
+  );
 }
 
 /** Writes a message with headers of texts. */

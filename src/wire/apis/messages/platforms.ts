@@ -53,3 +53,42 @@ export const vertexSource: SourcePort = {
 };
 
 const vertexVersion = "vertex-2023-10-16";
+
+/** A request in the form of a platform's clients, as its path says it: `path` is that of the Messages API. */
+export interface PlatformPath {
+  readonly path: string;
+  readonly members?: { readonly model: string; readonly stream?: true };
+  /** The stream is an AWS event stream. */
+  readonly isEventStream?: boolean;
+}
+
+/**
+ * The paths of Bedrock's and Vertex AI's clients, such as Claude Code with CLAUDE_CODE_USE_BEDROCK or CLAUDE_CODE_USE_VERTEX. The model stays
+ * encoded. undefined: another path.
+ */
+export function platformPath(path: string): PlatformPath | undefined {
+  if (path.startsWith("/model/")) {
+    const [, model = "", streams] = /^\/model\/([^/]+)\/invoke(-with-response-stream)?$/.exec(path) ?? [];
+    if (model === "") return undefined;
+    return streams
+      ? { path: "/messages", members: { model, stream: true }, isEventStream: true }
+      : { path: "/messages", members: { model } };
+  }
+  const at = path.indexOf("/publishers/anthropic/models/");
+  if (at < 0 || !/^(?:\/v1)?\/projects\/[^/]+\/locations\/[^/]+$/.test(path.slice(0, at))) return undefined;
+  const [, model = "", method] = /^([^/:]+):(rawPredict|streamRawPredict)$/.exec(path.slice(at + 29)) ?? [];
+  // The request names its model itself.
+  if (model === "count-tokens") return { path: "/messages/count_tokens" };
+  if (model === "") return undefined;
+  return { path: "/messages", members: { model, ...(method === "streamRawPredict" && { stream: true }) } };
+}
+
+/** Separates what the platforms have in the body of a request and the Messages API in headers. */
+export function withoutPlatform(request: Readonly<Record<string, unknown>>): {
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+} {
+  const { anthropic_version: __, anthropic_beta: betas, ...body } = request;
+  const named = Array.isArray(betas) ? betas.filter((beta) => typeof beta === "string").join(",") : "";
+  return { body, headers: { "anthropic-version": "2023-06-01", ...(named !== "" && { "anthropic-beta": named }) } };
+}
