@@ -1,3 +1,4 @@
+import { listOf, refused } from "../test/doubles/chat-server.ts";
 import type { ChatServer, Refusal } from "../test/doubles/chat-server.ts";
 import { llamaServer } from "../test/doubles/llama-server.ts";
 import { ollama } from "../test/doubles/ollama.ts";
@@ -6,11 +7,21 @@ import { inputs } from "./inputs.ts";
 import type { StartedServer } from "./servers/server.ts";
 import type { Json } from "./trials/client-apis.ts";
 
+/** vLLM's double with a model that does not see. */
+const blindVllm: ChatServer = {
+  ...vllm,
+  refusal(body) {
+    const parts = listOf(body["messages"]).flatMap(({ content }) => listOf(content));
+    const hasImage = parts.some(({ type }) => type === "image_url");
+    return vllm.refusal(body) ?? (hasImage ? refused(`${String(body["model"])} is not a multimodal model`) : undefined);
+  },
+};
+
 /** The double of each real server. */
 export const doubles: Readonly<Record<string, ChatServer>> = {
   "llama-server": llamaServer({ sees: false }),
   ollama: ollama({ reasons: true, takesLevels: false }),
-  vllm,
+  vllm: blindVllm,
 };
 
 interface Verdict {
