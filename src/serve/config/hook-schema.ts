@@ -21,7 +21,7 @@ const hookMembers = settings(
     timeout: time
       .refine((ms) => ms > 0, { error: expected("a time of more than 0, such as 2s") })
       .default(5000)
-      .describe("Time limit of one call of the hook (default 5s)"),
+      .describe("Time limit of one call of the hook, without its wait for a thread (default 5s)"),
     onTimeout: oneOf(["refuse", "pass"])
       .default("refuse")
       .describe("What becomes of a request, or an answer, whose hook is too late: refuse or pass (default refuse)"),

@@ -15,26 +15,24 @@ export async function openHook(
   log: LogListener,
 ): Promise<HookRunner> {
   const threads =
-    typeof module === "string" ? new ToolThreads(resolve(module), { limit, maxHeap, isHook: true }) : undefined;
+    typeof module === "string"
+      ? new ToolThreads(resolve(module), { limit, maxHeap, timeoutMs: timeout, isHook: true })
+      : undefined;
   const own = typeof module === "string" ? {} : module;
   const members = threads ? ((await threads.load()).members ?? []) : (Object.keys(own) as (keyof Hook)[]);
   return {
     sees: new Set(members),
     async run(member, input, context, owner, signal) {
-      const late = AbortSignal.timeout(timeout);
-      const either = AbortSignal.any([signal, late]);
       try {
-        if (!threads) return await settled(Promise.resolve(own[member]?.(input as never, context)), either);
-        return JSON.parse(String(await threads.run({ member, input, context }, owner, either))) as unknown;
+        if (threads) return JSON.parse(String(await threads.run({ member, input, context }, owner, signal))) as unknown;
+        return await settled(async () => own[member]?.(input as never, context), timeout, signal);
       } catch (error) {
         signal.throwIfAborted();
-        if (late.aborted && onTimeout === "pass") {
-          log(`the hook did not answer within ${timeout} ms: the ${member} has passed unseen`, "warn", {
-            req: context.requestId,
-          });
-          return null;
-        }
-        throw late.aborted ? tooLate(timeout) : refusalOf(error, context.requestId);
+        if (!(error instanceof Error) || error.name !== "TimeoutError") throw refusalOf(error, context.requestId);
+        if (onTimeout === "refuse") throw tooLate(timeout);
+        const line = `the hook did not answer within ${timeout} ms: the ${member} has passed unseen`;
+        log(line, "warn", { req: context.requestId });
+        return null;
       }
     },
     async close() {
@@ -43,12 +41,13 @@ export async function openHook(
   };
 }
 
-/** The value as JSON has it: an object in this thread is as one of another thread. */
-async function settled(value: Promise<unknown>, signal: AbortSignal): Promise<unknown> {
-  const left = new Promise<never>((_, reject) =>
-    signal.addEventListener("abort", () => reject(signal.reason as Error)),
-  );
-  return JSON.parse(JSON.stringify((await Promise.race([value, left])) ?? null)) as unknown;
+/** What a hook of this thread returns, as JSON has it. Rejects as a call in another thread does. */
+async function settled(call: () => Promise<unknown>, timeoutMs: number, signal: AbortSignal): Promise<unknown> {
+  const either = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  const left = new Promise<never>((_, reject) => {
+    either.addEventListener("abort", () => reject(either.reason as Error));
+  });
+  return JSON.parse(JSON.stringify((await Promise.race([call(), left])) ?? null)) as unknown;
 }
 
 /** The refusal of a `RequestError`; anything else as it is. */

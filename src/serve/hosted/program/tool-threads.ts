@@ -63,19 +63,29 @@ export class ToolThreads {
   readonly #setup: ToolWorkerSetup;
   readonly #limit: number;
   readonly #maxHeap: number | undefined;
+  readonly #timeoutMs: number | undefined;
   readonly #idle: Thread[] = [];
   readonly #all = new Set<Thread>();
   #running = 0;
   readonly #waiting = new FairQueue<() => void>();
 
-  /** `limit`: calls that run at the same time. `maxHeap`: of each thread, in MiB. */
+  /**
+   * `limit`: calls that run at the same time. `maxHeap`: of each thread, in MiB. `timeoutMs`: how long a call may run; it may wait longer for a
+   * thread. A later one rejects with an Error named TimeoutError.
+   */
   constructor(
     path: string,
-    { limit = usualLimit, maxHeap, isHook }: { limit?: number; maxHeap?: number; isHook?: boolean } = {},
+    {
+      limit = usualLimit,
+      maxHeap,
+      timeoutMs,
+      isHook,
+    }: { limit?: number; maxHeap?: number; timeoutMs?: number; isHook?: boolean } = {},
   ) {
     this.#setup = { path, isHook };
     this.#limit = limit;
     this.#maxHeap = maxHeap;
+    this.#timeoutMs = timeoutMs;
   }
 
   /** Imports the module in a first thread. Rejects with an Error of one sentence. */
@@ -130,13 +140,20 @@ export class ToolThreads {
     const { worker } = thread;
     return new Promise((resolve, reject) => {
       let timer: NodeJS.Timeout | undefined;
-      const abort = (): void => {
+      const end = (reason: Error): void => {
+        clearTimeout(late);
         worker.postMessage({ type: "abort" } satisfies ToToolWorker);
         timer = setTimeout(() => void worker.terminate(), graceMs).unref();
-        reject(signal.reason as Error);
+        reject(reason);
       };
+      const abort = (): void => end(signal.reason as Error);
+      const late =
+        this.#timeoutMs === undefined
+          ? undefined
+          : setTimeout(() => end(new DOMException("it did not answer in time", "TimeoutError")), this.#timeoutMs);
       thread.receive = (message) => {
         clearTimeout(timer);
+        clearTimeout(late);
         signal.removeEventListener("abort", abort);
         thread.receive = () => {};
         if (message !== null) this.#idle.push(thread);
