@@ -52,7 +52,7 @@ async function chat({ url }: RunningTruewire, key: string, model: string): Promi
   return response.status;
 }
 
-function counted(statuses: readonly number[]): string {
+export function counted(statuses: readonly number[]): string {
   const counts = new Map<number, number>();
   for (const status of statuses) counts.set(status, (counts.get(status) ?? 0) + 1);
   return [...counts].map(([status, count]) => `${status} ×${count}`).join(", ");
