@@ -41,6 +41,8 @@ export type FromToolWorker =
         readonly code?: unknown;
         readonly param?: unknown;
       };
+      /** The thread has more garbage than others need: it is ended. */
+      readonly isLast?: boolean;
       /** For the log: without the message, which may quote a conversation. */
       readonly cause?: string;
     };
@@ -156,7 +158,8 @@ export class ToolThreads {
         clearTimeout(late);
         signal.removeEventListener("abort", abort);
         thread.receive = () => {};
-        if (message !== null) this.#idle.push(thread);
+        if (message?.type === "thrown" && message.isLast) void worker.terminate();
+        else if (message !== null) this.#idle.push(thread);
         if (message?.type === "done") resolve(message.value);
         else {
           const { message: text, details, cause } = message?.type === "thrown" ? message : threadEnded;

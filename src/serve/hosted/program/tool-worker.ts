@@ -35,7 +35,8 @@ async function run(program: HostedProgram, { input }: ToToolWorker & { type: "ru
     if (!("member" in input)) return send({ type: "done", value: await program({ ...input, signal: abort.signal }) });
     const { [input.member]: own } = program as unknown as Hook;
     const value = JSON.stringify((await own?.(input.input as never, input.context)) ?? null);
-    if (value.length > maxResult) throw new Error(`it returned ${value.length} characters`);
+    if (value.length > maxResult)
+      return send({ type: "thrown", message: "", isLast: true, cause: `it returned ${value.length} characters` });
     send({ type: "done", value });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
