@@ -40,7 +40,7 @@ const rooms = {
   "serve/config": [...wire, "text/formats"],
   "serve/hosted": ["wire/core", "engines/lifecycle", "engines/upstream", "engines/program", "serve/config"],
   "serve/server": [...wire, "serve/kv", "judge/inspect", "wire/random"],
-  "serve/app": [...belowApp, "judge/check"],
+  "serve/app": [...belowApp, "judge/check", "judge/between"],
   "serve/cli": [
     ...belowApp,
     "serve/app",
@@ -50,7 +50,7 @@ const rooms = {
     "judge/capture",
     "wire/random",
   ],
-  page: [...wire, "judge/library", "judge/check", "judge/capture", "judge/inspect", "wire/random"],
+  page: [...wire, "judge/library", "judge/check", "judge/between", "judge/capture", "judge/inspect", "wire/random"],
   entry: [...belowApp, "serve/app", "judge/library", "judge/check"],
 };
 /** Rooms, or parts of them, that run in a browser as they are; the page runs nowhere else, and may use what browsers have. */

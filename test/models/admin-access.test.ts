@@ -12,6 +12,7 @@ const paths = [
   ["POST", "/admin/models/pull"],
   ["POST", "/admin/models/keep"],
   ["POST", "/admin/check"],
+  ["POST", "/admin/between"],
   ["POST", "/admin/reload"],
   ["GET", "/v1/admin/models"],
 ] as const;

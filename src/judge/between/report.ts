@@ -63,16 +63,25 @@ function findingLines({ severity, key, message, facts, curl }: Finding, isKnown:
   ];
 }
 
+/** The report for programs. */
+export interface BetweenJson extends Pick<BetweenReport, "url" | "client" | "vendor" | "answerMs" | "findings"> {
+  readonly summary: string;
+  readonly counts: Readonly<Record<Severity, number>>;
+  readonly facts: readonly (FactResult["fact"] & { readonly worst: Severity | null })[];
+}
+
+export function betweenJson(report: BetweenReport): BetweenJson {
+  const { url, client, vendor, results, findings, answerMs } = report;
+  const facts = results.map((result) => {
+    const { id, title, side } = result.fact;
+    return { id, title, side, worst: worstOf(result) ?? null };
+  });
+  return { url, client, vendor, answerMs, summary: betweenSummary(report), counts: newCounts(report), facts, findings };
+}
+
 /** For programs, and as the baseline of later runs. */
 export function jsonBetween(report: BetweenReport): string {
-  const { url, client, vendor, results, findings, answerMs } = report;
-  const facts = results.map((result) => ({
-    id: result.fact.id,
-    title: result.fact.title,
-    side: result.fact.side,
-    worst: worstOf(result) ?? null,
-  }));
-  return `${JSON.stringify({ url, client, vendor, answerMs, counts: newCounts(report), facts, findings }, null, 2)}\n`;
+  return `${JSON.stringify(betweenJson(report), null, 2)}\n`;
 }
 
 /** The keys of the findings in a report of `--format json`. Throws an Error that says what is expected. */

@@ -1,8 +1,9 @@
-import { h, type TargetedMouseEvent, type VNode } from "preact";
+import { type ComponentType, h, type TargetedMouseEvent, type VNode } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import { baseUrl } from "../api/call-api.ts";
 import { useChanges } from "../parts/changing.ts";
 import { Field } from "../parts/field.tsx";
+import { Lazy } from "../parts/lazy.tsx";
 import { CheckedServer } from "./checked-server.ts";
 import { ProbeTable, signs } from "./probe-table.tsx";
 import { JudgeField } from "../judge/judge-field.tsx";
@@ -13,6 +14,8 @@ import { jsonReport } from "../../judge/check/report/text-reports.ts";
 import type { Report } from "../../judge/check/report/report.ts";
 import { saveFile } from "../parts/save-file.ts";
 
+const loadBetween = async (): Promise<ComponentType<object>> => (await import("./between-view.tsx")).default;
+
 const apis = ["chat", "completions", "responses", "messages", "embeddings", "models"];
 
 /** The page's server, which has no browser limits, sends the probes and reports the result of each. */
@@ -22,6 +25,7 @@ export function CheckView(): VNode {
   const [sideBySide, setSideBySide] = useState(false);
   const [only, setOnly] = useState("");
   const [profile, setProfile] = useState("");
+  const [between, setBetween] = useState(false);
   const progress = useRef<HTMLDivElement>(null);
   useChanges(first);
   useChanges(second);
@@ -94,6 +98,12 @@ export function CheckView(): VNode {
         <div class="side-by-side">
           {servers.map(({ id, report }) => report && <ReportView key={id} report={report} name={`report-${id}`} />)}
         </div>
+        <details class="drop" onToggle={({ currentTarget }) => setBetween((before) => before || currentTarget.open)}>
+          <summary>
+            <h2>What does a gateway lose?</h2>
+          </summary>
+          {between && <Lazy load={loadBetween} properties={{}} />}
+        </details>
         <JudgeField />
         <ServerProfiles />
       </div>

@@ -1,6 +1,6 @@
 import { FailureError } from "../../../wire/core/failure.ts";
 import { howItEnded, startLimitedProcess } from "../../../engines/lifecycle/limited-process.ts";
-import type { CheckRequest, Checker } from "../../server/admin/model-control.ts";
+import type { Checker } from "../../server/admin/model-control.ts";
 import type { CheckEvent } from "../../../judge/check/report/report.ts";
 
 /** Two servers are checked side by side. */
@@ -13,28 +13,30 @@ const limits = { heapMiB: 1024, memoryMiB: 1536 };
 /** Checks servers, each in a process of its own, which ends with its check. */
 export function openChecker(): Checker {
   let running = 0;
+  async function* run(script: string, asked: object, signal: AbortSignal): AsyncGenerator<object> {
+    if (running >= maxChecks) throw tooMany();
+    running++;
+    let isFree = false;
+    const free = (): void => {
+      if (!isFree) running--;
+      isFree = true;
+    };
+    // Not only when the process has ended, which on a busy machine is later than its connections have.
+    signal.addEventListener("abort", free);
+    try {
+      yield* eventsOf(new URL(script, import.meta.url), asked, signal);
+    } finally {
+      signal.removeEventListener("abort", free);
+      free();
+    }
+  }
   return {
-    async *check(asked, signal) {
-      if (running >= maxChecks) throw tooMany();
-      running++;
-      let isFree = false;
-      const free = (): void => {
-        if (!isFree) running--;
-        isFree = true;
-      };
-      // Not only when the process has ended, which on a busy machine is later than its connections have.
-      signal.addEventListener("abort", free);
-      try {
-        yield* eventsOf(asked, signal);
-      } finally {
-        signal.removeEventListener("abort", free);
-        free();
-      }
-    },
+    check: (asked, signal) => run("./check-process.js", asked, signal),
+    between: (asked, signal) => run("./between-process.js", asked, signal),
   };
 }
 
-async function* eventsOf(asked: CheckRequest, signal: AbortSignal): AsyncGenerator<CheckEvent> {
+async function* eventsOf(script: URL, asked: object, signal: AbortSignal): AsyncGenerator<object> {
   const arrived: FromCheck[] = [];
   let end: { readonly error?: Error } | undefined;
   let wake = (): void => {};
@@ -43,7 +45,7 @@ async function* eventsOf(asked: CheckRequest, signal: AbortSignal): AsyncGenerat
     wake();
   };
   const leave = (): void => finish();
-  const child = startLimitedProcess(new URL("./check-process.js", import.meta.url), limits, certificates())
+  const child = startLimitedProcess(script, limits, certificates())
     .on("message", (message: FromCheck) => {
       arrived.push(message);
       wake();

@@ -3,9 +3,10 @@ import { openaiErrorFormat } from "../../../wire/apis/api-error-format.ts";
 import type { ServerProfileReport } from "../../../wire/core/engine.ts";
 import type { GenerationFailure } from "../../../wire/core/events.ts";
 import { FailureError, invalidRequest } from "../../../wire/core/failure.ts";
-import { isObject } from "../../../wire/core/json.ts";
+import { sourceApis, type SourceApi } from "../../../wire/apis/source-port.ts";
+import { isObject, type JsonObject } from "../../../wire/core/json.ts";
 import { modelEvents } from "./model-watch.ts";
-import type { CheckRequest, ModelControl, Progress, ControlTask } from "./model-control.ts";
+import type { BetweenRequest, Checker, CheckRequest, ModelControl, Progress, ControlTask } from "./model-control.ts";
 import type { Mask } from "../mask.ts";
 import type { ServedEngine } from "../model-directory.ts";
 import { readJsonBody } from "../read-json.ts";
@@ -40,7 +41,14 @@ export const adminRoutes: readonly (readonly [path: string, route: ServerRoute])
   ["/admin/models/forget", { ...admin, methods: { POST: forgetLessons } }],
   ["/admin/models/keep", { ...admin, methods: { POST: modelTask(keepModel) } }],
   ["/admin/models/pull", { ...admin, methods: { POST: modelTask((control, name, task) => control.pull(name, task)) } }],
-  ["/admin/check", { ...admin, methods: { POST: checkServer } }],
+  [
+    "/admin/check",
+    { ...admin, methods: { POST: tries((checker, body, signal) => checker.check(readCheck(body), signal)) } },
+  ],
+  [
+    "/admin/between",
+    { ...admin, methods: { POST: tries((checker, body, signal) => checker.between(readBetween(body), signal)) } },
+  ],
   [
     "/admin/reload",
     {
@@ -167,19 +175,22 @@ export async function* taskSteps<Result>(
   yield outcome;
 }
 
-/** `POST /admin/check`: checks another server and streams the result of each probe. Ends when the client leaves. */
-async function checkServer(reply: Reply, service: Service): Promise<void> {
-  const { admin, settings } = service;
-  const { checker } = admin;
-  if (!checker)
-    throw new FailureError({
-      message: "Only a server of `truewire serve` or `createServer` checks others.",
-      status: 404,
-      kind: "not-found",
-    });
-  const asked = readCheck(await readJsonBody(reply, service));
-  const events = checker.check(asked, reply.exchange.departure.signal);
-  await sendEvents(reply, textsOf(events, reply, settings.mask), eventHeaders, settings.keepAliveMs);
+/** `POST /admin/check` and `/admin/between`: tries another server and streams each result. Ends when the client leaves. */
+function tries(
+  begin: (checker: Checker, body: unknown, signal: AbortSignal) => AsyncIterable<object>,
+): (reply: Reply, service: Service) => Promise<void> {
+  return async (reply, service) => {
+    const { admin, settings } = service;
+    const { checker } = admin;
+    if (!checker)
+      throw new FailureError({
+        message: "Only a server of `truewire serve` or `createServer` checks others.",
+        status: 404,
+        kind: "not-found",
+      });
+    const events = begin(checker, await readJsonBody(reply, service), reply.exchange.departure.signal);
+    await sendEvents(reply, textsOf(events, reply, settings.mask), eventHeaders, settings.keepAliveMs);
+  };
 }
 
 /** What fails immediately is answered with its status. */
@@ -216,13 +227,8 @@ function failureEvent(reply: Reply, mask: Mask, error: unknown): object {
 /** Reads the body of `POST /admin/check`. Throws `FailureError`, which never quotes the key. */
 function readCheck(body: unknown): CheckRequest {
   if (!isObject(body)) throw invalidRequest('Expected a body such as {"url": "http://127.0.0.1:11434/v1"}.');
-  const { url, key, model, only, profile } = body;
-  if (typeof url !== "string" || !isBaseUrl(url))
-    throw refused("url", "the base URL of an API, such as http://127.0.0.1:11434/v1, without a query");
-  // Headers allow no other characters (RFC 9110, section 5.5).
-  if (key !== undefined && (typeof key !== "string" || !/^[\x21-\x7e]{1,4096}$/.test(key)))
-    throw refused("key", "an API key: ASCII without spaces");
-  if (model !== undefined && typeof model !== "string") throw refused("model", "the name of a model");
+  const { only, profile } = body;
+  const { url, key, model } = readServer(body);
   if (only !== undefined && !isWords(only)) throw refused("only", "a list of words, such as chat or text");
   if (profile !== undefined && profile !== "lean" && profile !== "exact") throw refused("profile", "lean or exact");
   return {
@@ -232,6 +238,31 @@ function readCheck(body: unknown): CheckRequest {
     only,
     profile,
   };
+}
+
+function readServer({ url, key, model }: JsonObject): Pick<CheckRequest, "url" | "key" | "model"> {
+  if (typeof url !== "string" || !isBaseUrl(url))
+    throw refused("url", "the base URL of an API, such as http://127.0.0.1:11434/v1, without a query");
+  // Headers allow no other characters (RFC 9110, section 5.5).
+  if (key !== undefined && (typeof key !== "string" || !/^[\x21-\x7e]{1,4096}$/.test(key)))
+    throw refused("key", "an API key: ASCII without spaces");
+  if (model !== undefined && typeof model !== "string") throw refused("model", "the name of a model");
+  return { url, key, model };
+}
+
+/** Reads the body of `POST /admin/between`. Throws `FailureError`, which never quotes the key. */
+function readBetween(body: unknown): BetweenRequest {
+  if (!isObject(body)) throw invalidRequest('Expected a body such as {"url": "http://127.0.0.1:4000", "port": 9001}.');
+  const { client, vendor, port, quick = false } = body;
+  const apiOf = (name: string, value: unknown = "chat"): SourceApi => {
+    const api = sourceApis.find((one) => one === value);
+    if (!api) throw refused(name, `one of ${sourceApis.join(", ")}`);
+    return api;
+  };
+  if (typeof port !== "number" || !Number.isInteger(port) || port < 1024 || port > 65_535)
+    throw refused("port", "a port from 1024 to 65535, at which the gateway expects the vendor");
+  if (typeof quick !== "boolean") throw refused("quick", "true or false");
+  return { ...readServer(body), client: apiOf("client", client), vendor: apiOf("vendor", vendor), port, quick };
 }
 
 /** Paths are appended to it, so it may have no query. Credentials in it would be shown in the report. */

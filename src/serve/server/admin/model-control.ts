@@ -1,3 +1,4 @@
+import type { SourceApi } from "../../../wire/apis/source-port.ts";
 import { invalidRequest } from "../../../wire/core/failure.ts";
 import type { FailureError } from "../../../wire/core/failure.ts";
 import type { ServerProfileReport } from "../../../wire/core/engine.ts";
@@ -84,6 +85,20 @@ export interface Checker {
    * `FailureError`.
    */
   check(asked: CheckRequest, signal: AbortSignal): AsyncIterable<object>;
+  /** Yields the events of `POST /admin/between` (docs/between.md) in the same way. */
+  between(asked: BetweenRequest, signal: AbortSignal): AsyncIterable<object>;
+}
+
+/** The body of `POST /admin/between`: what `truewire between` is asked. The key is kept only during the run. */
+export interface BetweenRequest {
+  readonly url: string;
+  readonly client: SourceApi;
+  readonly vendor: SourceApi;
+  /** Where the vendor listens, on this machine's loopback. */
+  readonly port: number;
+  readonly key?: string;
+  readonly model?: string;
+  readonly quick: boolean;
 }
 
 /** The body of `POST /admin/check`. The key is kept only during the check. */
