@@ -68,7 +68,8 @@ export const translatedDefects: readonly TranslatedDefect[] = [
     },
     {
       name: "lowers the limit of the answer",
-      request: (body) => ({ ...body, max_completion_tokens: 100 }),
+      // OpenAI refuses both members in one request.
+      request: ({ max_tokens: _, ...body }) => ({ ...body, max_completion_tokens: 100 }),
       finds: "request changed limits.maxTokens",
     },
     {
@@ -203,7 +204,8 @@ export const translatedDefects: readonly TranslatedDefect[] = [
         ...body,
         input: (body["input"] as Json[]).filter(({ type }) => type !== "function_call_output"),
       }),
-      finds: "request lost messages[]",
+      // The vendor refuses a call without its result.
+      finds: "request refused input",
     },
     {
       name: "swaps results of parallel calls",
