@@ -110,7 +110,8 @@ export async function startAnthropic(options: AnthropicDoubleOptions): Promise<A
       texts.push(text);
       usages.push(charge);
       const parts = partsOf(options.answer(body, index), body, { account: accounts[key] ?? "", index });
-      return { batches: answerOf(parts, { usage: usageOf(charge, Math.ceil(JSON.stringify(parts).length / 4)) }) };
+      const usage = usageOf(charge, Math.ceil(JSON.stringify(parts).length / 4));
+      return { batches: answerOf(parts, { usage, least: 9 }) };
     },
   });
   return { url: `${url}/v1`, requests, texts, refusals, usages, counts, close };

@@ -235,6 +235,7 @@ export async function startOpenAi({ organizations, ...options }: OpenAiDoubleOpt
     apis: ["responses"],
     port: 0,
     models: service.models,
+    isKeyless: !organizations,
     refusal(received) {
       const { body = {}, key } = received;
       try {
@@ -258,7 +259,7 @@ export async function startOpenAi({ organizations, ...options }: OpenAiDoubleOpt
       const input = inputs.get(received) ?? [];
       const sent = (): string => received.sent;
       const parts = service.parts({ body, organization: organizationOf(key) ?? "", input, sent });
-      return { batches: answerOf(parts) };
+      return { batches: answerOf(parts, { least: 9 }) };
     },
   });
   return { url: `${url}/v1`, requests, refusals, close };

@@ -147,18 +147,19 @@ export function answerOf(parts: readonly AnswerPart[], end: Partial<AnswerEnd> =
     if ("reasoning" in part) {
       batches.push([{ type: "part-start", choice, kind: "reasoning" }]);
       const { summary } = part;
-      for (const text of chunksOf(part.reasoning))
+      for (const text of chunksOf(part.reasoning, end.least))
         batches.push([{ type: "reasoning-delta", choice, text, ...(summary !== undefined && { summary }) }]);
       batches.push([{ type: "part-end", choice, ...(part.state && { state: part.state }) }]);
     } else if ("text" in part) {
-      for (const text of chunksOf(part.text)) batches.push([{ type: "text-delta", choice, text }]);
+      for (const text of chunksOf(part.text, end.least)) batches.push([{ type: "text-delta", choice, text }]);
       if (part.state) batches.push([{ type: "part-end", choice, state: part.state }]);
     } else {
       const { id, name, arguments: json, state, kind } = part;
       batches.push([
         { type: "tool-call-start", choice, index, id, name, ...(kind && { kind }), ...(state && { state }) },
       ]);
-      for (const chunk of chunksOf(json)) batches.push([{ type: "tool-call-delta", choice, index, arguments: chunk }]);
+      for (const chunk of chunksOf(json, end.least))
+        batches.push([{ type: "tool-call-delta", choice, index, arguments: chunk }]);
       batches.push([{ type: "tool-call-end", choice, index: index++, status: "succeeded" }]);
     }
   }
@@ -188,14 +189,16 @@ interface AnswerEnd {
   readonly reason: "stop" | "length" | "tool-calls" | "content-filter";
   readonly stop: string;
   readonly usage: Extract<GenerationEvent, { type: "usage" }>["usage"];
+  /** The least number of characters of a chunk. */
+  readonly least: number;
 }
 
 const standardUsage = { promptTokens: 1234, completionTokens: 56 };
 
 /** Texts arrive in chunks of some characters, and no chunk splits one. */
-function chunksOf(text: string): string[] {
+function chunksOf(text: string, least = 1): string[] {
   const characters = [...text];
-  const size = Math.max(1, Math.ceil(characters.length / 6));
+  const size = Math.max(least, Math.ceil(characters.length / 6));
   return Array.from({ length: Math.ceil(characters.length / size) }, (_, at) =>
     characters.slice(at * size, (at + 1) * size).join(""),
   );

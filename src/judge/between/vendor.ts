@@ -63,6 +63,8 @@ export interface VendorOptions {
   readonly leastCachedTokens?: number;
   /** The tokens that it counts of each prompt; default: those that it charges. `false`: it does not count, as Ollama. */
   readonly counted?: number | false;
+  /** It asks for no key, as servers with a vendor's API on a machine of one's own. */
+  readonly isKeyless?: boolean;
   /** In milliseconds; default: the system's. */
   now?(): number;
 }
@@ -188,7 +190,7 @@ async function answer(api: Api, options: Vendor, request: IncomingMessage, respo
   let read: ReadRequest | undefined;
   try {
     // Ollama's own server has no keys.
-    if (api !== "ollama" && key === "") throw missingApiKey();
+    if (api !== "ollama" && key === "" && !options.isKeyless) throw missingApiKey();
     if (!isObject(body)) throw invalidRequest("We could not parse the JSON body of your request.");
     if (received.counts && port.tokenCounter) {
       const options = { profile: vendorProfile, forwards: true, header, query };
