@@ -136,7 +136,7 @@ function* lonelyReasoning({ body: { input } }: ResponsesSubject): Steps<FailureE
     if (pace.endsStep()) yield;
     if (!isObject(item) || item["type"] !== "reasoning" || typeof item["id"] !== "string") continue;
     const next = items[index + 1];
-    if (!isObject(next) || !followsReasoning(next))
+    if (!isObject(next) || !followsReasoning(next, typeof item["encrypted_content"] === "string"))
       return invalidRequest(
         `Item '${item["id"]}' of type 'reasoning' was provided without its required following item.`,
         "input",
@@ -145,8 +145,9 @@ function* lonelyReasoning({ body: { input } }: ResponsesSubject): Steps<FailureE
   return undefined;
 }
 
-function followsReasoning({ type, role, id }: JsonObject): boolean {
-  if (role === "assistant") return typeof id === "string";
+/** Reasoning that comes with the request belongs to no stored message. */
+function followsReasoning({ type, role, id }: JsonObject, isEncrypted: boolean): boolean {
+  if (role === "assistant") return isEncrypted || typeof id === "string";
   return typeof type === "string" && (type === "reasoning" || type === "item_reference" || type.endsWith("_call"));
 }
 
