@@ -69,7 +69,7 @@ export const translatedDefects: readonly TranslatedDefect[] = [
     {
       name: "lowers the limit of the answer",
       // OpenAI refuses both members in one request.
-      request: ({ max_tokens: _, ...body }) => ({ ...body, max_completion_tokens: 100 }),
+      request: ({ max_tokens: _lost, ...body }) => ({ ...body, max_completion_tokens: 100 }),
       finds: "request changed limits.maxTokens",
     },
     {
