@@ -13,7 +13,7 @@ const limits = { heapMiB: 1024, memoryMiB: 1536 };
 /** Checks servers, each in a process of its own, which ends with its check. */
 export function openChecker(): Checker {
   let running = 0;
-  async function* run(script: string, asked: object, signal: AbortSignal): AsyncGenerator<object> {
+  async function* run(script: URL, asked: object, signal: AbortSignal): AsyncGenerator<object> {
     if (running >= maxChecks) throw tooMany();
     running++;
     let isFree = false;
@@ -24,15 +24,15 @@ export function openChecker(): Checker {
     // Not only when the process has ended, which on a busy machine is later than its connections have.
     signal.addEventListener("abort", free);
     try {
-      yield* eventsOf(new URL(script, import.meta.url), asked, signal);
+      yield* eventsOf(script, asked, signal);
     } finally {
       signal.removeEventListener("abort", free);
       free();
     }
   }
   return {
-    check: (asked, signal) => run("./check-process.js", asked, signal),
-    between: (asked, signal) => run("./between-process.js", asked, signal),
+    check: (asked, signal) => run(new URL("./check-process.js", import.meta.url), asked, signal),
+    between: (asked, signal) => run(new URL("./between-process.js", import.meta.url), asked, signal),
   };
 }
 
