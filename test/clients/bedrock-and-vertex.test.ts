@@ -30,13 +30,15 @@ interface Client {
   };
 }
 
-async function sdk(name: string, exported: string, options: object): Promise<Client | undefined> {
-  const modules = npmPackage(`@anthropic-ai/${name}@1.1.3`);
-  if (modules === undefined) return undefined;
-  const file = pathToFileURL(join(modules, "@anthropic-ai", name, "index.mjs")).href;
+const bedrockModules = npmPackage("@anthropic-ai/bedrock-sdk@1.1.3");
+const vertexModules = npmPackage("@anthropic-ai/vertex-sdk@1.1.3");
+
+async function sdk(modules: string | undefined, name: string, exported: string, options: object): Promise<Client> {
+  const file = pathToFileURL(join(modules ?? "", "@anthropic-ai", name, "index.mjs")).href;
   const loaded = (await import(file)) as Record<string, new (options: object) => Client>;
   const Made = loaded[exported];
-  return Made && new Made({ maxRetries: 0, ...options });
+  if (Made === undefined) throw new Error(`${file} has no ${exported}`);
+  return new Made({ maxRetries: 0, ...options });
 }
 
 const post = (url: string, more: object = {}, headers: Record<string, string> = {}): Promise<Response> =>
@@ -47,7 +49,7 @@ const post = (url: string, more: object = {}, headers: Record<string, string> = 
   });
 
 describe("the official SDKs", () => {
-  test.each([
+  test.skipIf(bedrockModules === undefined).each([
     ["a key", (): object => ({ apiKey: key, baseURL: server.url, awsRegion: "us-east-1" })],
     [
       "signed requests at a server without keys",
@@ -55,18 +57,16 @@ describe("the official SDKs", () => {
     ],
     ["no authentication", (): object => ({ skipAuth: true, baseURL: open.url, awsRegion: "us-east-1" })],
   ])("Bedrock: an answer and a stream, with %s", async (_, options) => {
-    const client = await sdk("bedrock-sdk", "AnthropicBedrock", options());
-    if (!client) return;
+    const client = await sdk(bedrockModules, "bedrock-sdk", "AnthropicBedrock", options());
     expect((await client.messages.create({ model, ...body })).content).toMatchObject([{ text: said }]);
     const streamed = await client.messages.stream({ model, ...body }).finalMessage();
     expect(streamed).toMatchObject({ content: [{ text: said }], stop_reason: "end_turn" });
   });
 
-  test("Vertex AI: an answer and a stream", async () => {
+  test.skipIf(vertexModules === undefined)("Vertex AI: an answer and a stream", async () => {
     const authClient = { getRequestHeaders: async () => new Headers({ authorization: `Bearer ${key}` }) };
     const options = { authClient, baseURL: `${server.url}/v1`, region: "us-east5", projectId: "p" };
-    const client = await sdk("vertex-sdk", "AnthropicVertex", options);
-    if (!client) return;
+    const client = await sdk(vertexModules, "vertex-sdk", "AnthropicVertex", options);
     const named = { model: "claude-sonnet-4@20250514", ...body };
     expect((await client.messages.create(named)).content).toMatchObject([{ text: said }]);
     const streamed = await client.messages.stream(named).finalMessage();
