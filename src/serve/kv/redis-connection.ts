@@ -123,10 +123,20 @@ export class RedisConnection {
 
 class NoReply extends Error {}
 
+/** A timer that fires so many milliseconds late was held up by this process, which has not read a reply meanwhile. */
+const heldUpMs = 20;
+
+/** Rejects with `NoReply` after so many milliseconds, and as many more as this process was held up, twice as many at most. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new NoReply(`no answer within ${ms} ms`)), ms);
+    const giveUp = (): void => reject(new NoReply(`no answer within ${ms} ms`));
+    const due = performance.now() + ms;
+    timer = setTimeout(() => {
+      const heldUp = performance.now() - due;
+      if (heldUp < heldUpMs) giveUp();
+      else timer = setTimeout(giveUp, Math.min(heldUp, ms));
+    }, ms);
   });
   try {
     return await Promise.race([work, late]);
