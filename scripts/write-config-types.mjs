@@ -33,6 +33,7 @@ const text = [
   "// Written by scripts/write-config-types.mjs from the schema of the configuration.",
   'import type { Program } from "../../wire/apis/chat/program.ts";',
   'import type { Engine } from "../../wire/core/engine.ts";',
+  'import type { Hook } from "../../wire/core/hook.ts";',
   'import type { HostedProgram } from "../../wire/core/hosted-program.ts";',
   ...declarations.map(([name, schema, doc]) => `${comment(doc, "")}export interface ${name} ${membersOf(schema, "")}`),
   `export type ModelEntry = ${entries.map(([name]) => name).join(" | ")};`,

@@ -4,6 +4,7 @@ import { createServer as createHttpServer, request as httpRequest } from "node:h
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { PriceList } from "../../src/serve/server/keys/prices.ts";
+import { ModelRoutes } from "../../src/serve/server/model-routes.ts";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { responsesSocket } from "../../src/wire/apis/responses/socket.ts";
 import { createHandler } from "../../src/server.ts";
@@ -276,6 +277,7 @@ describe("the limits of a connection", () => {
           profile: lean,
           keys: new KeyRing([], [], false),
           prices: new PriceList(),
+          routes: new ModelRoutes(),
           origins: unrestrictedOrigins,
           bodyLimit: 1e6,
           mask: new Mask([]),
@@ -381,7 +383,8 @@ describe("the limits of a connection", () => {
     const message = `{"type":"response.create","input":"${"x".repeat(100_000)}"}`;
     for (let at = 0; at < 2000; at++) client.socket.send(message);
     await until(() => client.closed !== undefined, "it is closed");
-    expect(client.events.map(({ error }) => error?.code)).toContain("websocket_queue_full");
+    // Not as at the end of its age, 1000. A client that still sends may get a reset (1006) before it reads the server's 1013.
+    expect([1006, 1013]).toContain(client.closed?.code);
     await until(() => bodies.used === 0, "everything is released");
     close();
   });

@@ -6,18 +6,20 @@ import type { Parsed } from "./shapes.ts";
 import { time } from "./units.ts";
 
 /** A module is a path in a file; in code, it may be the hook itself. */
-export const hookModuleSchema: z.ZodType<string | Hook, string | Hook> = z.custom<string | Hook>(
-  (value) =>
-    typeof value === "string"
-      ? value !== ""
-      : isObject(value) && [value["request"], value["answer"]].some((member) => typeof member === "function"),
-  { error: expected("a file such as ./guard.ts; in code also a hook") },
-);
+export const hookModuleSchema: z.ZodType<string | Hook, string | Hook> = z
+  .custom<string | Hook>(
+    (value) =>
+      typeof value === "string"
+        ? value !== ""
+        : isObject(value) && [value["request"], value["answer"]].some((member) => typeof member === "function"),
+    { error: expected("a file such as ./guard.ts; in code also a hook") },
+  )
+  .describe("The file whose default export is the hook (`defineHook`)");
 
 const hookText = "a file such as ./guard.ts, or a mapping such as { module: ./guard.ts, timeout: 2s }";
 const hookMembers = settings(
   {
-    module: hookModuleSchema.describe("The file whose default export is the hook (`defineHook`)"),
+    module: hookModuleSchema,
     timeout: time
       .refine((ms) => ms > 0, { error: expected("a time of more than 0, such as 2s") })
       .default(5000)
