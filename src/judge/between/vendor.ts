@@ -15,6 +15,7 @@ import { geminiPath } from "../../wire/apis/gemini/port.ts";
 import { ollamaVersionNumber } from "../../wire/apis/ollama/port.ts";
 import { type OllamaModel, writeOllamaShow, writeOllamaTags } from "../../wire/apis/ollama/models.ts";
 import { exact, type Profile } from "../../wire/apis/profile.ts";
+import { openSeal, type TurnSeal } from "../../wire/apis/turn-seal.ts";
 import { random } from "../../wire/random/random.ts";
 import { PromptCache, type PromptCharge, promptTokensOf } from "./prompt-cache.ts";
 import { type Api, type Json, parsed, portOf, roots, type ScriptedAnswer, type ScriptedFailure } from "./facts.ts";
@@ -124,6 +125,12 @@ interface Vendor extends VendorOptions {
   charge(api: Api, key: string, body: Json): PromptCharge;
 }
 
+/** A vendor's signature contains what a client does not get of the thinking: it is sent as it is. */
+const ownSignatures: TurnSeal = {
+  ...openSeal,
+  seal: (content) => (content.state?.kind === "signature" ? content.state.value : openSeal.seal(content)),
+};
+
 const vendorProfile: Profile = { ...exact, isVendor: true };
 
 /** The rules by which a vendor's own model is judged: those of the model that the request names. */
@@ -140,7 +147,14 @@ export function readAsVendor(
 
 /** What the vendor's writers need besides the answer. */
 export function vendorContext(model: string): AnswerContext {
-  return { profile: exact, created: Math.floor(Date.now() / 1000), model, settings: {}, random };
+  return {
+    profile: exact,
+    created: Math.floor(Date.now() / 1000),
+    model,
+    settings: {},
+    random,
+    turnSeal: ownSignatures,
+  };
 }
 
 async function answer(api: Api, options: Vendor, request: IncomingMessage, response: ServerResponse): Promise<void> {
