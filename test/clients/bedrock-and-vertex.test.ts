@@ -5,14 +5,22 @@ import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { EventStreamDecoder } from "../../src/wire/apis/messages/event-stream.ts";
 import { npmPackage } from "../support/npm-package.ts";
-import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
+import { answer, asked, failed, ScriptedEngine } from "../support/scripted-engine.ts";
 
 // Claude Code and Anthropic's SDKs for Bedrock and Vertex AI have the model in the path, and Bedrock's a binary stream.
 
 const key = "sk-plain-0123456789";
 const model = "us.anthropic.claude-sonnet-4-20250514-v1:0";
 const said = "Grüße 🌍";
-const engine = new ScriptedEngine(() => answer([said]), "local");
+/** Fails as its prompt says: with the status before it has said anything, or after. */
+const engine = new ScriptedEngine((request) => {
+  const [, when, status] = /^fail (at once|later) with (\d+)$/.exec(asked(request)) ?? [];
+  if (when === undefined) return answer([said]);
+  const start = { type: "start", choice: 0 } as const;
+  const text = { type: "text-delta", choice: 0, text: said } as const;
+  const end = failed("upstream-error", { status: Number(status), isForeign: true });
+  return when === "later" ? [[start, text], [end]] : [[end]];
+}, "local");
 const body = { max_tokens: 9, messages: [{ role: "user" as const, content: "Hello" }] };
 let server: TruewireServer;
 let open: TruewireServer;
@@ -61,6 +69,45 @@ describe("the official SDKs", () => {
     expect((await client.messages.create({ model, ...body })).content).toMatchObject([{ text: said }]);
     const streamed = await client.messages.stream({ model, ...body }).finalMessage();
     expect(streamed).toMatchObject({ content: [{ text: said }], stop_reason: "end_turn" });
+  });
+
+  describe.skipIf(bedrockModules === undefined)("Bedrock: errors have the SDK's classes", () => {
+    const clientOf = (apiKey = key): Promise<Client> =>
+      sdk(bedrockModules, "bedrock-sdk", "AnthropicBedrock", { apiKey, baseURL: server.url, awsRegion: "us-east-1" });
+    const errorOf = (asking: Promise<unknown>): Promise<unknown> =>
+      asking.then(
+        () => "no error",
+        (error: Error) => ({ ...error, name: error.constructor.name }),
+      );
+    const request = (content: string): object => ({ model, ...body, messages: [{ role: "user", content }] });
+
+    test.each([
+      [400, "BadRequestError", "invalid_request_error"],
+      [429, "RateLimitError", "rate_limit_error"],
+      [500, "InternalServerError", "api_error"],
+      [529, "OverloadedError", "overloaded_error"],
+    ])("status %i: %s", async (status, name, type) => {
+      const { messages } = await clientOf();
+      const asking = request(`fail at once with ${status}`);
+      expect(await errorOf(messages.create(asking))).toMatchObject({ name, status, type });
+      expect(await errorOf(messages.stream(asking).finalMessage())).toMatchObject({ name, status, type });
+    });
+
+    test("a wrong key, and a model that is not there", async () => {
+      const wrong = (await clientOf("sk-wrong-0123456789")).messages.create(request("Hello"));
+      expect(await errorOf(wrong)).toMatchObject({ name: "AuthenticationError", status: 401 });
+      const absent = (await clientOf()).messages.create({ ...request("Hello"), model: "absent" });
+      expect(await errorOf(absent)).toMatchObject({ name: "NotFoundError", status: 404 });
+    });
+
+    test.each([
+      [429, "throttlingException"],
+      [500, "internalServerException"],
+    ])("an answer that fails later with %i: %s", async (status, type) => {
+      const { messages } = await clientOf();
+      const error = await errorOf(messages.stream(request(`fail later with ${status}`)).finalMessage());
+      expect(error).toMatchObject({ name: "APIError", type, error: { error: { message: "It broke." } } });
+    });
   });
 
   test.skipIf(vertexModules === undefined)("Vertex AI: an answer and a stream", async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { converseSource } from "../../src/wire/apis/messages/converse.ts";
 import { EventStreamDecoder, eventStreamMessage, eventStreamOf } from "../../src/wire/apis/messages/event-stream.ts";
 import { completionsSource } from "../../src/wire/apis/completions/port.ts";
 import type { AnswerContext, Port, ReadRequest } from "../../src/wire/apis/port.ts";
@@ -225,6 +226,62 @@ describe("AWS's event streams", () => {
       "written from one long event": (n) => () => eventStreamOf(`event: a\ndata: ${"x".repeat(n)}\n\n`),
       "written from many events": (n) => () => eventStreamOf("event: a\ndata: {}\n\n".repeat(n / 8)),
       "many headers": (n) => () => read(chunk("{}", named(n)), 1024),
+    }));
+
+  const converse = (type: string, payload: object): Uint8Array =>
+    eventStreamMessage({ ":message-type": "event", ":event-type": type }, JSON.stringify(payload));
+  const deltas = (n: number, delta: (at: number) => object): Uint8Array =>
+    Buffer.concat(Array.from({ length: n / 16 }, (_, at) => converse("contentBlockDelta", delta(at))));
+  const readConverse = (bytes: Uint8Array, size: number): number => {
+    const decoder = converseSource.streams?.decoder();
+    const reader = converseSource.reader({ newCallId: () => "call_1" });
+    let events = 0;
+    const push = (text = ""): number => (events += reader.push(text).length);
+    for (let at = 0; at < bytes.length; at += size) push(decoder?.write(bytes.subarray(at, at + size)));
+    push(decoder?.end());
+    return events + reader.end().length;
+  };
+
+  test("Converse", () =>
+    measure("reads Converse", {
+      "deltas of one text": (n) => () =>
+        readConverse(
+          deltas(n, () => ({ contentBlockIndex: 0, delta: { text: "x" } })),
+          4096,
+        ),
+      "deltas of many blocks": (n) => () =>
+        readConverse(
+          deltas(n, (at) => ({ contentBlockIndex: at, delta: { text: "x" } })),
+          4096,
+        ),
+      "deltas of reasoning and text in turns": (n) => () =>
+        readConverse(
+          deltas(n, (at) => ({
+            contentBlockIndex: 0,
+            delta: at % 2 ? { text: "x" } : { reasoningContent: { text: "x" } },
+          })),
+          4096,
+        ),
+      "deltas of a call": (n) => () =>
+        readConverse(
+          deltas(n, () => ({ contentBlockIndex: 0, delta: { toolUse: { input: " " } } })),
+          4096,
+        ),
+      "a long text in one piece": (n) => () =>
+        readConverse(converse("contentBlockDelta", { contentBlockIndex: 0, delta: { text: "x".repeat(n) } }), 64),
+      "many blocks of a whole answer": (n) => () =>
+        converseSource
+          .reader({ newCallId: () => "call_1" })
+          .readBody({ output: { message: { content: Array.from({ length: n / 8 }, () => ({ text: "x" })) } } }),
+      "many documents of one name": (n) => () => {
+        const document = { type: "document", title: "a", source: { type: "text", data: "x" } };
+        const content = Array.from({ length: n / 8 }, () => document);
+        return converseSource.rewrite?.({ messages: [{ role: "user", content }] }, () => {});
+      },
+      "a long title": (n) => () => {
+        const document = { type: "document", title: "_".repeat(n), source: { type: "text", data: "x" } };
+        return converseSource.rewrite?.({ messages: [{ role: "user", content: [document] }] }, () => {});
+      },
     }));
 });
 

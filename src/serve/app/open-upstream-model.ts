@@ -6,7 +6,7 @@ import { UnnamedApiEngine } from "../../engines/upstream/unnamed-api.ts";
 import { openPathPassing } from "../../engines/upstream/pass-paths.ts";
 import { openUpstreamEngine } from "../../engines/upstream/upstream-engine.ts";
 import type { OpenTransport } from "../../engines/upstream/transport.ts";
-import type { SourceApi } from "../../wire/apis/source-port.ts";
+import { platforms, type SourceApi } from "../../wire/apis/source-port.ts";
 import type { Engine } from "../../wire/core/engine.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 import { commandToken } from "../../engines/upstream/credential.ts";
@@ -31,8 +31,9 @@ export async function openUpstreamModel(
   const keys = await keysOf(model, name, options);
   const [first] = keys;
   const urls = typeof url === "string" ? [url] : url;
-  const platform = model.api === "bedrock" || model.api === "vertex" ? model.api : platformOfUrls(urls);
-  const isMessages = platform === "bedrock" || platform === "vertex";
+  const named = platforms.find((one) => one === model.api);
+  const platform = named ?? platformOfUrls(urls);
+  const isMessages = platform !== undefined && platform !== "azure";
   const settings: UpstreamOptions = {
     ...model,
     api: isMessages ? "messages" : (model.api as SourceApi | undefined),

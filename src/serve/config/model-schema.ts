@@ -497,10 +497,10 @@ const upstream = settings(
         "How one of several URLs is chosen: by the fewest open requests (least-busy, the default), or by the beginning of the prompt, so that a conversation stays where its prompt is cached (prefix)",
       ),
     ...answer,
-    api: oneOf([...sourceApis, "bedrock", "vertex"])
+    api: oneOf([...sourceApis, "bedrock", "converse", "vertex"])
       .optional()
       .describe(
-        "The API that it speaks: chat, responses, messages (Anthropic's), ollama (Ollama's own), gemini (Google's own), bedrock or vertex (Anthropic's API as Amazon and Google have it) (default: found out, by its list of models unless models are given, and by its answer to the first conversation)",
+        "The API that it speaks: chat, responses, messages (Anthropic's), ollama (Ollama's own), gemini (Google's own), bedrock or vertex (Anthropic's API as Amazon and Google have it), converse (Amazon's Converse, for Anthropic's models) (default: found out, by its list of models unless models are given, and by its answer to the first conversation)",
       ),
     key: upstreamKey
       .optional()

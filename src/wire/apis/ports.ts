@@ -10,6 +10,7 @@ import { responsesPort } from "./responses/port.ts";
 import { transcriptionsPort, translationsPort } from "./transcriptions/port.ts";
 import { messagesSource } from "./messages/send.ts";
 import { responsesSource } from "./responses/send.ts";
+import { converseSource } from "./messages/converse.ts";
 import { bedrockSource, vertexSource } from "./messages/platforms.ts";
 import type { Platform, SourceApi, SourcePort } from "./source-port.ts";
 
@@ -44,6 +45,7 @@ export function sourcePortOf({
   readonly platform?: Platform | undefined;
 }): SourcePort {
   if (platform === "bedrock") return bedrockSource;
+  if (platform === "converse") return converseSource;
   if (platform === "vertex") return vertexSource;
   return platform === "azure" ? { ...sourcePorts[api], headers: azureHeaders } : sourcePorts[api];
 }

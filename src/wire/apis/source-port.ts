@@ -23,6 +23,8 @@ export interface SourcePort {
   headers(key: string | undefined): Readonly<Record<string, string>>;
   /** Writes the body of a request in the form that a server with this profile accepts. Calls `note` for each adaptation. */
   writeRequest(request: GenerationRequest, profile: ServerProfile, note?: NoteAdaptation): RequestBody;
+  /** Rewrites a finished body, just before it is sent, in a platform's form. Calls `note` for each adaptation. */
+  rewrite?(body: RequestBody, note: NoteAdaptation): RequestBody;
   /** The members that limit the length of an answer. */
   readonly answerLimit: SourceAnswerLimit;
   /** Counts the tokens of a prompt, if the API has a path for it. */
@@ -109,7 +111,7 @@ export interface EventReader {
 export const sourceApis = ["chat", "responses", "messages", "ollama", "gemini"] as const;
 
 /** Where vendors serve APIs of others, with paths and keys of their own. */
-export const platforms = ["bedrock", "vertex", "azure"] as const;
+export const platforms = ["bedrock", "converse", "vertex", "azure"] as const;
 
 export type Platform = (typeof platforms)[number];
 

@@ -14,8 +14,8 @@ import {
 /** The members of a failure that show what a server refused. */
 export type UpstreamRefusal = Pick<GenerationFailure, "status" | "message" | "param" | "code">;
 
-/** llama.cpp refuses with 500 what a chat template refuses, OpenRouter with 404 what no provider accepts. */
-const statuses: ReadonlySet<number> = new Set([400, 404, 415, 422, 500, 501]);
+/** llama.cpp refuses with 500 what a chat template refuses, OpenRouter with 404 what no provider accepts, Bedrock with 403 marks of its cache. */
+const statuses: ReadonlySet<number> = new Set([400, 403, 404, 415, 422, 500, 501]);
 
 /**
  * What a refusal shows about its server: one change of the profile (see `mergedProfile`). null: nothing, or nothing that the profile does not
@@ -30,6 +30,9 @@ export function learnRefusal(
   profile: ServerProfile,
 ): ServerProfile | null {
   const client = new ClientWords(body);
+  // Bedrock's Converse has the members of the model apart.
+  const { additionalModelRequestFields: apart } = body;
+  const members = isObject(apart) ? { ...apart, ...body } : body;
   const message = client.masked(wordsOf(refusal));
   const own = { ...refusal, message };
   const at = namedMessage(own);
@@ -41,7 +44,7 @@ export function learnRefusal(
       if (learned) return learned;
     }
   for (const path of refusedMembers(own, client).slice(0, maxMembers)) {
-    const learned = lessonOfMember(path, body, profile);
+    const learned = lessonOfMember(path, members, profile);
     if (learned) return learned;
   }
   return null;
@@ -220,6 +223,8 @@ const featureRefusals: readonly FeatureRefusal[] = [
   },
   // Groq (groq/groq-python#25). Gemini (langchain-ai/langchain-google#1266, GoogleCloudPlatform/generative-ai#1536).
   { words: /`?logprobs`? (?:is|are) not (?:supported|enabled|available)/gi, lesson: noLogprobs },
+  // Bedrock's Converse, of models without a cache (BerriAI/litellm#39210).
+  { words: /your request did not allow prompt caching/gi, lesson: noAutomaticCache },
   // Groq (stanfordnlp/dspy#1155). llama.cpp before 2025, examples/server/utils.hpp; since: "Field 'n': Value must be between 1 <= value <= 1",
   // of a server with one slot. vLLM 0.32, with a temperature of 0: "n must be 1 when using greedy sampling, got 2." mellea 0.8: "Multiple
   // completions (n=2) are not supported."
@@ -436,6 +441,10 @@ function noLevels(body: RequestBody, profile: ServerProfile): ServerProfile | nu
 function noLogprobs(body: RequestBody, { logprobs }: ServerProfile): ServerProfile | null {
   const isRequested = [body["logprobs"], body["top_logprobs"]].some((value) => value !== undefined && value !== null);
   return logprobs !== false && isRequested ? { logprobs: false } : null;
+}
+
+function noAutomaticCache(_: RequestBody, { automaticCache }: ServerProfile): ServerProfile | null {
+  return automaticCache === false ? null : { automaticCache: false };
 }
 
 function oneChoice({ n }: RequestBody, { severalChoices }: ServerProfile): ServerProfile | null {

@@ -1,5 +1,6 @@
 import { base64, bytesOfBase64 } from "../base64-json.ts";
 import { isObject } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
 
 /*
  * AWS's event streams, in which Bedrock sends the events of the Messages API. A message is a prelude (the lengths of the message and of its
@@ -25,13 +26,27 @@ const errorTypes: Readonly<Record<string, string>> = {
   modelTimeoutException: "timeout_error",
 };
 
+/** Writes the events of a stream as SSE of the Messages API. */
+export interface StreamEvents {
+  /** `payload`: undefined if it is not the JSON of an object. */
+  event(type: string, payload: JsonObject | undefined): string;
+  /** What is left at the end of the stream. */
+  end(): string;
+}
+
 /** Reads an event stream, which may be split anywhere, as the SSE of the Messages API. What is wrong with it becomes an `error` event. */
 export class EventStreamDecoder {
+  readonly #events: StreamEvents;
   #chunks: Uint8Array[] = [];
   #size = 0;
   /** The number of bytes with which something can be read. */
   #needed = preludeSize;
   #hasFailed = false;
+
+  /** `events`: default those of InvokeModelWithResponseStream. */
+  constructor(events: StreamEvents = { event: chunkEvent, end: () => "" }) {
+    this.#events = events;
+  }
 
   write(bytes: Uint8Array): string {
     if (this.#hasFailed) return "";
@@ -49,7 +64,7 @@ export class EventStreamDecoder {
       if (left < length || left < preludeSize) break;
       const message = readMessage(all.subarray(at, at + length));
       if (message === undefined) return text + this.#fail("has a message whose CRC does not match");
-      text += sseOf(message);
+      text += sseOf(message, this.#events);
       at += length;
     }
     this.#chunks = [all.subarray(at)];
@@ -58,7 +73,8 @@ export class EventStreamDecoder {
   }
 
   end(): string {
-    return this.#size === 0 ? "" : this.#fail("ends within a message");
+    if (this.#size > 0) return this.#fail("ends within a message");
+    return this.#hasFailed ? "" : this.#events.end();
   }
 
   #fail(why: string): string {
@@ -133,26 +149,27 @@ function readHeaders(bytes: Uint8Array): Readonly<Record<string, string>> | unde
   return headers;
 }
 
-function sseOf({ headers, payload }: EventStreamMessage): string {
-  const text = new TextDecoder().decode(payload);
+function sseOf({ headers, payload }: EventStreamMessage, events: StreamEvents): string {
   const { ":message-type": kind, ":exception-type": exception = "", ":error-message": message } = headers;
-  const said = parsed(text);
-  if (kind !== "event") {
-    const words = said?.["message"] ?? message;
-    return errorEvent(errorTypes[exception] ?? "api_error", typeof words === "string" ? words : exception);
-  }
-  const encoded = said?.["bytes"];
+  const said = parsed(new TextDecoder().decode(payload));
+  if (kind === "event") return events.event(headers[":event-type"] ?? "", said);
+  const words = said?.["message"] ?? message;
+  return errorEvent(errorTypes[exception] ?? "api_error", typeof words === "string" ? words : exception);
+}
+
+function chunkEvent(type: string, payload: JsonObject | undefined): string {
+  if (type !== "chunk") return "";
+  const encoded = payload?.["bytes"];
   const event = typeof encoded === "string" ? decodedBase64(encoded) : undefined;
-  if (headers[":event-type"] !== "chunk") return "";
   if (event === undefined) return errorEvent("api_error", "The event stream has an event without bytes.");
   return `data: ${event.replace(/[\r\n]/g, " ")}\n\n`;
 }
 
-function errorEvent(type: string, message: string): string {
+export function errorEvent(type: string, message: string): string {
   return `event: error\ndata: ${JSON.stringify({ type: "error", error: { type, message } })}\n\n`;
 }
 
-function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
+function parsed(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return isObject(value) ? value : undefined;
