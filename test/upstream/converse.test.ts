@@ -1,3 +1,5 @@
+import { createRequire } from "node:module";
+import { join } from "node:path";
 import { expect, describe, test } from "vitest";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import type { UpstreamModel } from "../../src/serve/config/model-schema.ts";
@@ -10,10 +12,12 @@ import {
   converseRefusal,
   type ConverseRequest,
 } from "../doubles/converse.ts";
+import { npmPackage } from "../support/npm-package.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
 import { type Answer, ask, gateway, isSigned, keys, type Sent } from "./vendor-double.ts";
 
 Object.assign(process.env, keys);
+const modules = npmPackage("@anthropic-ai/bedrock-sdk@1.1.3");
 
 const eventStream = "application/vnd.amazon.eventstream";
 const model = /^\/model\/us\.anthropic\.claude-\w+-4-[\d-]+-v1%3A0\/(converse(?:-stream)?)$/;
@@ -27,13 +31,11 @@ function converse(sent: Sent, answer: (body: ConverseRequest) => ConverseAnswer)
   });
   if (!isSigned(sent, "bedrock", "us-east-1")) return refused(403, "AccessDeniedException", "The signature is wrong.");
   const operation = model.exec(sent.path)?.[1];
-  const isStream = operation === "converse-stream";
-  if (operation === undefined || sent.headers.accept !== (isStream ? eventStream : "application/json"))
-    return refused(404, "UnknownOperationException", `no path ${sent.path}`);
+  if (operation === undefined) return refused(404, "UnknownOperationException", `no path ${sent.path}`);
   const why = converseRefusal(sent.body);
   if (why !== undefined) return refused(400, "ValidationException", why);
   const answered = answer(sent.body as ConverseRequest);
-  return isStream
+  return operation === "converse-stream"
     ? { type: eventStream, body: Buffer.concat(converseEvents(answered)) }
     : { body: converseBody(answered) };
 }
@@ -455,6 +457,52 @@ describe("a request of Converse", () => {
     expect([status, text]).toEqual([400, expect.stringContaining("parallel-calls")]);
   });
 });
+
+// The double is only as good as its likeness to AWS: the client of AWS's own SDK, which Anthropic's SDK for Bedrock brings along, reads it.
+test.skipIf(modules === undefined)(
+  "AWS's own client reads the double's answers, and writes what it takes",
+  async () => {
+    interface Aws {
+      BedrockRuntimeClient: new (options: object) => {
+        send(command: object): Promise<{ output?: object; stream?: AsyncIterable<object> }>;
+      };
+      ConverseCommand: new (input: object) => object;
+      ConverseStreamCommand: new (input: object) => object;
+    }
+    const load = createRequire(join(modules ?? "", "@aws-sdk", "client-bedrock-runtime", "package.json"));
+    const { BedrockRuntimeClient, ConverseCommand, ConverseStreamCommand } = load(".") as Aws;
+    const { NodeHttpHandler } = load("@smithy/node-http-handler") as { NodeHttpHandler: new () => object };
+    const { vendor } = await bedrock(() => said);
+    const credentials = { accessKeyId: keys.AWS_ACCESS_KEY_ID, secretAccessKey: keys.AWS_SECRET_ACCESS_KEY };
+    const endpoint = vendor.url.replace(/\/v1$/, "");
+    const client = new BedrockRuntimeClient({
+      region: "us-east-1",
+      endpoint,
+      credentials,
+      maxAttempts: 1,
+      requestHandler: new NodeHttpHandler(),
+    });
+    const input = {
+      modelId: "us.anthropic.claude-sonnet-4-20250514-v1:0",
+      messages: [{ role: "user", content: [{ text: "Hello" }, { cachePoint: { type: "default", ttl: "1h" } }] }],
+      additionalModelRequestFields: { top_k: 5 },
+    };
+    const { output } = await client.send(new ConverseCommand(input));
+    expect(output).toEqual({ message: { role: "assistant", content: [{ text: "Grüße" }] } });
+    const { stream } = await client.send(new ConverseStreamCommand(input));
+    const events: object[] = [];
+    for await (const event of stream ?? []) events.push(event);
+    expect(events.map((event) => Object.keys(event)[0])).toEqual([
+      "messageStart",
+      "contentBlockDelta",
+      "contentBlockDelta",
+      "contentBlockStop",
+      "messageStop",
+      "metadata",
+    ]);
+    expect(events.at(-1)).toMatchObject({ metadata: { usage: { inputTokens: 30 } } });
+  },
+);
 
 describe("a stream of Converse", () => {
   const whole = converseEvents(said);
