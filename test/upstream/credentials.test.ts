@@ -1,11 +1,14 @@
+import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { promisify } from "node:util";
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import type { UpstreamModel } from "../../src/serve/config/model-schema.ts";
 import { recordingLog } from "../keys/support.ts";
+import { freePort, redisCommand, startRedis } from "../support/redis-server.ts";
 import { chat } from "../support/transports.ts";
 import { startScripted } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
@@ -37,6 +40,7 @@ async function gateway(
   key: UpstreamModel["key"],
   isAccepted: (authorization: string) => boolean = () => true,
   more: Partial<UpstreamModel> = {},
+  store?: string,
 ): Promise<{
   server: TruewireServer;
   vendor: ScriptedServer;
@@ -60,7 +64,10 @@ async function gateway(
     models: ["m"],
     ...more,
   };
-  const server = await createServer({ port: 0, inspect: true, models: [upstream] }, { log: log.log });
+  const server = await createServer(
+    { port: 0, inspect: true, models: [upstream], ...(store !== undefined && { store }) },
+    { log: log.log },
+  );
   opened.push(server, vendor);
   return { server, vendor, log, sent: () => vendor.requests.map(({ headers }) => headers.authorization ?? "") };
 }
@@ -129,6 +136,37 @@ describe("a key that a command prints", () => {
     expect(await ofMessages.json()).toMatchObject({ type: "error", error: { message: expect.stringMatching(words) } });
   });
 
+  test.skipIf(redisCommand() === undefined)(
+    "instances share a token through Redis, which does not show it; one that is refused is replaced by one of them",
+    async () => {
+      const port = await freePort();
+      const redis = await startRedis(port);
+      onTestFinished(() => void redis.kill("SIGKILL"));
+      const store = `redis://127.0.0.1:${port}`;
+      const key = { command, share: "a secret of the instances" };
+      let refused = "";
+      const all = await Promise.all([1, 2, 3].map(() => gateway(key, (value) => value !== refused, {}, store)));
+      const askAll = async (): Promise<number[]> =>
+        (await Promise.all(all.map(({ server }) => ask(server)))).map(([status]) => status);
+      expect(await askAll()).toEqual([200, 200, 200]);
+      expect(all.flatMap(({ sent }) => sent())).toEqual(Array(3).fill("Bearer token-1-0123456789"));
+      expect(runs()).toBe(1);
+
+      const dump = await promisify(execFile)("redis-cli", ["-p", String(port), "--scan"]);
+      expect(dump.stdout).toContain("credentials");
+      const names = dump.stdout.split("\n").filter((name) => name.includes("credentials"));
+      const { stdout } = await promisify(execFile)("redis-cli", ["-p", String(port), "get", names[0] ?? ""]);
+      expect(stdout + names.join()).not.toMatch(/token-|node/);
+      expect(Buffer.from(stdout, "base64").toString("latin1")).not.toContain("token-");
+
+      refused = "Bearer token-1-0123456789";
+      expect(await askAll()).toEqual([200, 200, 200]);
+      expect(all.map(({ sent }) => sent().at(-1))).toEqual(Array(3).fill("Bearer token-2-0123456789"));
+      expect(runs()).toBe(2);
+      for (const { log } of all) expect(JSON.stringify(log.lines)).not.toMatch(/token-\d-0/);
+    },
+  );
+
   test("in a pool: a conversation whose command fails goes to another key", async () => {
     const key = [{ command: failing, weight: 50 }, { command }, "sk-pooled-0123456789"];
     const { server, sent } = await gateway(key);
@@ -147,6 +185,9 @@ describe("a key that a command prints", () => {
     [{ command: [] }, "models[0].key"],
     [{ command: "tool", expires: "soon" }, "models[0].key"],
     [{ command: "tool", weight: 2 }, "models[0].key"],
+    [{ command: "tool", share: "short" }, "models[0].key"],
+    [{ command: "tool", share: "a secret of the instances" }, /models\[0\]\.key: has a share.*Set store: redis:/],
+    [[{ command: "tool", share: "a secret of the instances" }], /models\[0\]\.key: has a share/],
   ])("%j is refused at the start", async (key, place) => {
     const models = [{ kind: "upstream" as const, url: "http://127.0.0.1:1", key: key as never, models: ["m"] }];
     await expect(createServer({ port: 0, models })).rejects.toThrow(place);

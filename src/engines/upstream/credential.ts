@@ -112,26 +112,32 @@ export interface TokenCommand {
   readonly expires: number;
 }
 
+/** The upstream of a token, and what obtains it. */
+export interface TokenUpstream {
+  readonly name: string;
+  readonly log?: LogListener | undefined;
+  readonly run: RunCommand;
+  /** Obtains it with other instances. */
+  readonly shared?: (obtain: () => Promise<Expiring<string>>) => () => Promise<Expiring<string>>;
+}
+
 /** A token that a command prints, such as `gcloud auth print-access-token`. */
 export function commandToken(
   { command, expires }: TokenCommand,
-  upstream: { readonly name: string; readonly log?: LogListener | undefined; readonly run: RunCommand },
+  { name, log, run, shared = (obtain) => obtain }: TokenUpstream,
   now = Date.now,
 ): Credential {
-  const tokens = new Renewed(
-    async () => {
-      try {
-        const token = await upstream.run(command);
-        if (!/^[!-~]+$/.test(token))
-          throw new Error(`'${command[0] ?? ""}' printed more than a token: expected one word.`);
-        return { value: token, expiresAt: now() + expires };
-      } catch (error) {
-        throw credentialFailure(upstream.name, (error as Error).message);
-      }
-    },
-    renewalWarning(upstream.log),
-    now,
-  );
+  const obtain = async (): Promise<Expiring<string>> => {
+    try {
+      const token = await run(command);
+      if (!/^[!-~]+$/.test(token))
+        throw new Error(`'${command[0] ?? ""}' printed more than a token: expected one word.`);
+      return { value: token, expiresAt: now() + expires };
+    } catch (error) {
+      throw credentialFailure(name, (error as Error).message);
+    }
+  };
+  const tokens = new Renewed(shared(obtain), renewalWarning(log), now);
   const authorized = ({ headers }: UnauthorizedRequest, port: SourcePort, token: string): Headers => ({
     ...headers,
     ...port.headers(token),

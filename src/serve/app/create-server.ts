@@ -152,6 +152,7 @@ export async function openServer(
     log,
     runtime: nodeRuntime,
     turns,
+    store: () => service.stores.store,
     sourceId: (text) => sourceId(service.stores.turnKey, text),
     profiles,
     ...(openFiles !== undefined && { descriptorLimit: openFiles }),

@@ -84,6 +84,7 @@ export function openHandler(config: TruewireConfig, options: HandlerOptions, run
     log,
     runtime,
     turns,
+    store: () => service.stores.store,
     sourceId: (text) => sourceId(service.stores.turnKey, text),
   });
   const hosted = new HostedTools(log, runtime, (...call) => service.watchers.metrics?.observeHostedCall(...call));

@@ -10,7 +10,8 @@ import { platforms, type SourceApi } from "../../wire/apis/source-port.ts";
 import type { Engine } from "../../wire/core/engine.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 import { commandToken } from "../../engines/upstream/credential.ts";
-import type { PoolKey, UpstreamOptions } from "../../engines/upstream/options.ts";
+import type { TokenCommand } from "../../engines/upstream/credential.ts";
+import type { Credential, PoolKey, UpstreamOptions } from "../../engines/upstream/options.ts";
 import { routeOf } from "../server/routes.ts";
 import { formatOf } from "./format-of.ts";
 import { LateEngine } from "./late-engine.ts";
@@ -83,14 +84,21 @@ async function keysOf(
     ];
   }
   const keys = typeof key === "string" ? [{ key, weight: 1 }] : [key ?? []].flat();
-  const upstream = async (): Promise<Parameters<typeof commandToken>[1]> => {
+  const credentialOf = async (command: TokenCommand & { readonly share?: string | undefined }): Promise<Credential> => {
     const { runCommand: run } = await options.runtime.commands();
-    return { name, log: observerOf(options.log, name), run };
+    const log = observerOf(options.log, name);
+    const { share: secret } = command;
+    const store = options.store?.();
+    if (secret === undefined || store === undefined) return commandToken(command, { name, log, run });
+    const { sharedValue } = await options.runtime.stores();
+    const failed = (why: string): void => log("a credential is not shared", "warn", { error: why });
+    const sharing = { store, secret, id: JSON.stringify(command.command), failed };
+    return commandToken(command, { name, log, run, shared: (obtain) => sharedValue(obtain, sharing) });
   };
   return Promise.all(
     keys.map(async (one) => {
       const weight = "weight" in one ? one.weight : 1;
-      return { weight, key: "command" in one ? commandToken(one, await upstream()) : one.key };
+      return { weight, key: "command" in one ? await credentialOf(one) : one.key };
     }),
   );
 }

@@ -1,5 +1,6 @@
 import type { UpstreamOptions } from "../../engines/upstream/options.ts";
 import type { ProfileStore } from "../../engines/upstream/learned-profiles.ts";
+import type { Store } from "../kv/store.ts";
 import type { OpenOptions } from "./open-options.ts";
 
 /** The parts of a server that need Node, each loaded when a configuration asks for it. */
@@ -27,6 +28,8 @@ export interface PoolOptions extends OpenOptions {
   readonly runtime: Runtime;
   /** Keeps what was learned about upstreams; absent: each upstream keeps it in memory. */
   readonly profiles?: ProfileStore;
+  /** The store that instances share, once it is open. */
+  readonly store?: () => Store;
   /** Of every upstream. */
   readonly turns?: UpstreamOptions["turns"];
   readonly sourceId?: UpstreamOptions["sourceId"];

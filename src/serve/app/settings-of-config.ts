@@ -228,7 +228,9 @@ function secretsOfModel(model: ModelConfig): string[] {
   if (model.kind !== "upstream") return [];
   const { key, headers = {}, url, requests } = model;
   return [
-    ...(typeof key === "string" ? [key] : [key ?? []].flat().flatMap((one) => ("key" in one ? [one.key] : []))),
+    ...(typeof key === "string"
+      ? [key]
+      : [key ?? []].flat().map((one) => ("key" in one ? one.key : (one.share ?? "")))),
     ...secretHeaders(headers),
     ...secretMembers(requests?.add),
     ...[url].flat().flatMap((one) => secretsOfUrl(new URL(one))),

@@ -435,6 +435,7 @@ const weighted = settings(
   poolText,
 );
 const commandText = "a command such as gcloud auth print-access-token, or a list such as [sh, -c, cat token | base64]";
+const shareText = "a secret of at least 16 characters, such as ${TOKEN_SECRET}";
 const keyCommand = {
   command: z
     .union(
@@ -446,6 +447,10 @@ const keyCommand = {
     )
     .describe("Prints a key or a token; it is run without a shell, a text is split at spaces"),
   expires: duration("50m", "How long what it prints is valid; it is renewed before that"),
+  share: anyText(shareText)
+    .min(16, { error: expected(shareText) })
+    .optional()
+    .describe("Instances with the same store and this secret share what it prints, encrypted with the secret"),
 };
 const pooledKeys = [
   oneKey.transform((key) => ({ key, weight: 1 })),

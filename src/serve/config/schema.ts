@@ -73,6 +73,7 @@ export function parseConfig(value: TruewireConfig): Config {
       { path: ["managedKeys"], message: "needs an admin key (adminKey), which creates the keys" },
     ]);
   checkCredentials(result.data);
+  checkShared(result.data);
   const { tlsCert, tlsKey } = result.data;
   if ((tlsCert === undefined) === (tlsKey === undefined)) return result.data;
   const [given, missing] = tlsKey === undefined ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
@@ -96,6 +97,19 @@ function checkCredentials({ models, apiKey, keys, keysFile, managedKeys }: Confi
         : setting !== undefined &&
           `sends the client's key to the upstream, and with ${setting} that is a key of this server: remove one of them`;
     return message === false ? [] : [{ path: ["models", at, "passKey"], message }];
+  });
+  if (problems.length > 0) throw new ConfigError(problems);
+}
+
+/** Instances share a credential through a store that outlives them. */
+function checkShared({ models, store }: Config): void {
+  if (store.at !== "memory") return;
+  const problems = models.flatMap((model, at) => {
+    if (model.kind !== "upstream" || model.key === undefined || typeof model.key === "string") return [];
+    const isShared = [model.key].flat().some((key) => "command" in key && key.share !== undefined);
+    const message =
+      "has a share, and the store is in the memory of each instance. Set store: redis://HOST:PORT, or remove share";
+    return isShared ? [{ path: ["models", at, "key"], message }] : [];
   });
   if (problems.length > 0) throw new ConfigError(problems);
 }

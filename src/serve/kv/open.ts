@@ -3,6 +3,8 @@ import { MemoryLimiter } from "./memory-limiter.ts";
 import { MemoryStore } from "./memory-store.ts";
 import type { Store, StoreLimits } from "./store.ts";
 
+export { sharedValue } from "./shared-value.ts";
+
 /**
  * Opens a store: `memory`, `redis://…` (or `rediss://…`), or a folder. `warn` is called with a line when a problem occurs later. Rejects if
  * the store cannot be opened.
