@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { profileProbes } from "../../src/judge/check/probe/profile-probes.ts";
 import { runCheck } from "../../src/judge/check/probe/run-check.ts";
-import { requestsSchema } from "../../src/serve/config/model-schema.ts";
+import { requestsSchema } from "../../src/serve/config/requests-schema.ts";
 import { groq } from "../doubles/groq.ts";
 import { startChat } from "../doubles/chat-server.ts";
 import { waitMs } from "../support/hang.ts";

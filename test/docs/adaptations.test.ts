@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { adaptationNames } from "../../src/wire/apis/adapt/adaptation-names.ts";
-import { requestsSchema } from "../../src/serve/config/model-schema.ts";
+import { requestsSchema } from "../../src/serve/config/requests-schema.ts";
 
 const page = (name: string): string => readFileSync(new URL(`../../docs/${name}`, import.meta.url), "utf8");
 

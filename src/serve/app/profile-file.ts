@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
-import { requestsSchema } from "../config/model-schema.ts";
+import { requestsSchema } from "../config/requests-schema.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 import { isObject } from "../../wire/core/json.ts";
 import type { LearnedProfile, ProfileStore } from "../../engines/upstream/learned-profiles.ts";

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { ConfigError } from "./config-error.ts";
-import { engineSchema, modelSchema, programSchema, wireSchema } from "./model-schema.ts";
+import { wireSchema } from "./answer-schema.ts";
+import { engineSchema, modelSchema, programSchema } from "./model-schema.ts";
 import type { ModelEntry } from "./model-schema.ts";
 import { hostedProgramSchema, hostedToolsSchema } from "./hosted-tools-schema.ts";
 import { pricesSchema } from "./prices-schema.ts";
