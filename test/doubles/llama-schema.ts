@@ -57,7 +57,9 @@ class Builder {
     const { type = null } = schema;
     if (Array.isArray(type)) {
       if (type.length === 0) throw fail(path, "type must not be empty");
-      for (const [at, each] of type.entries()) this.build({ ...schema, type: each as unknown }, `${path}/type/${at}`);
+      // A type that comes again reads the same properties.
+      for (const each of new Set<unknown>(type))
+        this.build({ ...schema, type: each }, `${path}/type/${type.indexOf(each)}`);
       return;
     }
     if ("const" in schema) return;
