@@ -1,9 +1,13 @@
 import { listOf, refused } from "../test/doubles/chat-server.ts";
 import type { ChatServer, Refusal } from "../test/doubles/chat-server.ts";
+import { startAnthropic } from "../test/doubles/anthropic.ts";
+import { litellm } from "../test/doubles/litellm.ts";
 import { llamaServer } from "../test/doubles/llama-server.ts";
 import { ollama } from "../test/doubles/ollama.ts";
 import { vllm } from "../test/doubles/vllm.ts";
 import { inputs } from "./inputs.ts";
+import { freePort } from "./place.ts";
+import { startLitellm } from "./servers/litellm.ts";
 import type { StartedServer } from "./servers/server.ts";
 import type { Json } from "./trials/client-apis.ts";
 
@@ -22,7 +26,31 @@ export const doubles: Readonly<Record<string, ChatServer>> = {
   "llama-server": llamaServer({ sees: false }),
   ollama: ollama({ reasons: true, takesLevels: false }),
   vllm: blindVllm,
+  litellm: litellm({ thinks: false }),
 };
+
+/** Starts a server as its double is; undefined: as it starts otherwise. */
+export const startLikeDouble: Readonly<Record<string, () => Promise<StartedServer>>> = {
+  litellm: startLitellmWithClaude,
+};
+
+/** LiteLLM in front of the double of Anthropic. */
+async function startLitellmWithClaude(): Promise<StartedServer> {
+  const anthropic = await startAnthropic({ accounts: { none: "own" }, answer: () => ({ text: "Hello." }) });
+  const port = await freePort();
+  const base = anthropic.url.replace(/\/v1$/, "");
+  const model = "claude-sonnet-4-5-20250929";
+  const running = await startLitellm(port, { base, model, name: "m", vendor: "anthropic" });
+  return {
+    url: `http://127.0.0.1:${port}`,
+    model: "m",
+    contextSize: 200_000,
+    async stop() {
+      await running.stop();
+      await anthropic.close();
+    },
+  };
+}
 
 interface Verdict {
   readonly status: number;
@@ -74,8 +102,14 @@ function plain(message: string): string {
   const [, kind = "", place = "", words = ""] =
     /validation errors?:\s*\{'type': '(\w+)', 'loc': '([^']+)', 'msg': (.+?), 'input':/s.exec(message) ?? [];
   if (kind !== "") return [kind, place, words].join(" ");
-  const [said = ""] = message.split(/:? \[json\.exception|: \{| \[type=/);
-  return said.replaceAll(/\d+/g, "0").replaceAll(/\s+/g, " ").trim();
+  const [said = ""] = message.split(
+    /:? \[json\.exception|: \{| \[type=|\nReceived Messages=| passed in \{|\nTraceback /,
+  );
+  return said
+    .replaceAll(/req_\w+/g, "req")
+    .replaceAll(/\d+/g, "0")
+    .replaceAll(/\s+/g, " ")
+    .trim();
 }
 
 const shown = ({ status, message }: Verdict): string =>

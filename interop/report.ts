@@ -140,7 +140,8 @@ export function writeTable(): void {
     ...modelLists(readResults<ModelResults>(modelFolder)),
     "## Servers",
     "",
-    "Each trial runs with Truewire in front of the server, unless it says that it asks the server itself.",
+    "Each trial runs with Truewire in front of the server, unless it says that it asks the server itself. [`truewire doctor`](doctor.md) names the",
+    "version of this table for a server that it recognizes.",
     "",
     "What a server ignores stays ignored with Truewire in front, since Truewire sends each request once: where a server ignores",
     "`tool_choice: required` (mellea, OGX, Ollama, Transformers), `n` or `response_format` (Transformers), the answer is the one that its model gave.",
@@ -153,6 +154,10 @@ export function writeTable(): void {
       const done = tried.filter(({ ok }) => ok === true).length;
       return `| [${server}](#${anchorOf(server)}) (\`${from}\`) | ${version} | ${cell(model)} | ${date} | ${done} of ${tried.length} | ${allTurns(rows)} |`;
     }),
+    "",
+    "Not tested, as it was not installed from a package registry:",
+    "",
+    ...notInstalled.map((reason) => `- ${reason}`),
     ...results.flatMap(({ server, rows }) => [
       "",
       `### ${server}`,
@@ -165,6 +170,11 @@ export function writeTable(): void {
   ];
   writeFileSync(page, text.join("\n"));
 }
+
+/** Servers that were tried, and why they are not in the table. */
+const notInstalled = [
+  "LocalAI 4.9 (2026-12-01): Go's module proxy refuses its list of versions and has v1.40.0 of 2023 alone. Its Makefile downloads protoc, whose output the repository does not have, and its llama.cpp backend is a program in C++ over gRPC's C++ library, which it compiles first, or an image of a container registry.",
+];
 
 const modelNames: Readonly<Record<string, string>> = {
   demo: "the demo model",

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { realClients } from "./clients/list.ts";
 import { runClients } from "./clients/run.ts";
 import { startTruewire } from "../test/support/serve.ts";
-import { differences, doubles } from "./doubles.ts";
+import { differences, doubles, startLikeDouble } from "./doubles.ts";
 import { freePort } from "./place.ts";
 import { compareModels } from "./real-models.ts";
 import { keep, writeTable } from "./report.ts";
@@ -125,7 +125,7 @@ else if (what === "install") {
       console.log(`skipped ${server.name}: it is not installed (npm run interop -- install ${server.id})`);
       continue;
     }
-    const started = await startById(server.id);
+    const started = await (startLikeDouble[server.id]?.() ?? startById(server.id));
     const lines = await differences(server.id, started).finally(() => started.stop());
     console.log([`${server.name} ${server.version()}: ${lines.length} requests differ`, ...lines].join("\n"));
     if (lines.length > 0) process.exitCode = 1;

@@ -1,9 +1,11 @@
 import { writeProgrammedModel } from "../../test/fixtures/programmed-model.ts";
 import { templateThatChooses } from "../../test/fixtures/programmed-template.ts";
+import type { Script } from "../../test/fixtures/scripts.ts";
 
 /*
- * The model of ../fixtures/scripted.ts as one that llama.cpp runs: the same calls, results, values and greetings. What a request demands
- * besides, such as a schema, llama.cpp constrains. It never fails, so that a text "503 once" is answered at once.
+ * The model of ../fixtures/scripted.ts as one that llama.cpp runs: the same calls, results, values and greetings. llama.cpp constrains what
+ * else a request demands, such as a schema, whose members come in its order: name, age, tags. The model never fails, so a text "503 once" is
+ * answered like any other. To "Slowly" it speaks until the client leaves, which happens later than a greeting takes.
  */
 
 const call = (name: string, input: unknown): string =>
@@ -11,12 +13,20 @@ const call = (name: string, input: unknown): string =>
 const result = "The result is 21 degrees.";
 
 /** The first tool's call, by its name: those of the clients in interop/clients. */
-const calls = { get_weather: { city: "Paris" }, GetWeather: { city: "Paris" }, final_answer: { answer: result } };
+const person = { name: "Paris", age: 21, tags: ["Paris"] };
+const calls = {
+  get_weather: { city: "Paris" },
+  GetWeather: { city: "Paris" },
+  final_answer: { answer: result },
+  Person: person,
+  PartialPerson: person,
+};
 
-const scripts = {
-  greeting: { say: ["<think>", "\nLet me", " think.", "\n</think>", "\n\n", "Hello ", "from ", "Truewire."] },
+const scripts: Readonly<Record<string, Script>> = {
+  greeting: { say: ["<think>", "\nLet me", " think.", "\n</think>", "\n\n", "Hello", " from ", "Truewire."] },
+  slowly: { say: ["Hello ", "again", " and", " again.\n"], afterwards: "repeat" },
   result: { say: result },
-  person: { say: JSON.stringify({ name: "Ada", age: 36, tags: ["x"] }) },
+  person: { say: JSON.stringify(person) },
   ...Object.fromEntries(Object.entries(calls).map(([name, input]) => [name, { say: call(name, input) }])),
 };
 
@@ -30,9 +40,11 @@ const choice = `{%- set last = messages[-1] -%}
 ${Object.keys(calls)
   .map((name) => `{%- elif tools and tools[0].function.name == '${name}' -%}{%- set chosen.script = '${name}' -%}`)
   .join("\n")}
+{%- elif 'Slowly' in last.content -%}{%- set chosen.script = 'slowly' -%}
 {%- elif 'person' in last.content -%}{%- set chosen.script = 'person' -%}
 {%- endif -%}`;
 
 export function writeScriptedModel(path: string): void {
-  writeProgrammedModel(path, { scripts, chatTemplate: templateThatChooses(choice) });
+  // smolagents sends instructions of more than 4,096 bytes, each of which is a token here.
+  writeProgrammedModel(path, { scripts, chatTemplate: templateThatChooses(choice), contextLength: 16_384 });
 }

@@ -11,10 +11,19 @@ const packages = pythonPackages("litellm");
  */
 export function startLitellm(
   port: number,
-  { base, model, name }: { readonly base: string; readonly model: string; readonly name: string },
+  {
+    base,
+    model,
+    name,
+    vendor = "openai",
+  }: { readonly base: string; readonly model: string; readonly name: string; readonly vendor?: string },
 ): Promise<RunningProcess> {
   const config = inPlace("litellm", "config.yaml");
-  const parameters = { model: `openai/${model}`, api_base: `${base}/v1`, api_key: "none" };
+  const parameters = {
+    model: `${vendor}/${model}`,
+    api_base: vendor === "openai" ? `${base}/v1` : base,
+    api_key: "none",
+  };
   const models = [{ model_name: name, litellm_params: parameters }];
   // One wrong request of a client, such as one with an unknown model, makes it refuse everybody's for seconds ("No deployments available").
   const router = { disable_cooldowns: true };

@@ -53,7 +53,8 @@ export const ollama: RealServer = {
   version: () => (existsSync(binary) ? version.slice(1) : undefined),
   async install() {
     const source = await llamaSource();
-    const optimized = "-O3 -march=native";
+    // The package has no sources for AMX, which ggml calls where the processor has it.
+    const optimized = "-O3 -march=native -mno-amx-int8";
     await command("go", ["install", `github.com/ollama/ollama@${version}`], {
       env: {
         GOPATH: inPlace("go"),

@@ -141,7 +141,9 @@ describe("a server that answers", () => {
     });
     const report = await examineServer({ url, budget: plenty });
     expect(report).toMatchObject({ subject: `${url}/v1`, model: "m", examined: true });
-    expect(of(report, "server").text).toBe(`Ollama 0.33.3 answers at ${url}/v1`);
+    expect(of(report, "server").text).toBe(
+      `Ollama 0.33.3 answers at ${url}/v1; tested: 0.17.4 (docs/compatibility.md)`,
+    );
     expect(of(report, "context")).toMatchObject({
       status: "problem",
       cure: "OLLAMA_CONTEXT_LENGTH=32768 ollama serve",
@@ -173,7 +175,9 @@ describe("a server that answers", () => {
       }) satisfies Answer,
     });
     const report = await examineServer({ url: `${url}/v1/`, budget: plenty });
-    expect(of(report, "server").text).toBe(`llama-server b9000 answers at ${url}/v1`);
+    expect(of(report, "server").text).toBe(
+      `llama-server b9000 answers at ${url}/v1; tested: 2026.10.11549 (docs/compatibility.md)`,
+    );
     expect(of(report, "context").text).toContain("8,192 tokens");
     expect(of(report, "context").cure).toContain("-c 32768");
     expect(of(report, "cut")).toEqual({ id: "cut", status: "ok", text: "it refuses prompts that do not fit" });

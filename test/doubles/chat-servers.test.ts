@@ -22,7 +22,8 @@ async function start(name: string): Promise<{ double: Double; root: string; mode
 
 const four = (model: string): string[] => Array.from({ length: 4 }, () => model);
 
-test.each(["Gemini 3", "OpenRouter, Gemini 3", "OpenRouter, Claude", "vLLM"])(
+// LiteLLM's double refused the blocks of its own streams (BerriAI/litellm#29428), which LiteLLM 1.108.7 takes.
+test.each(["Gemini 3", "OpenRouter, Gemini 3", "OpenRouter, Claude", "vLLM", "LiteLLM, Claude"])(
   "%s: a client that returns everything is refused nothing",
   async (name) => {
     const { double, root, model } = await start(name);
@@ -42,13 +43,6 @@ test.each(["DeepSeek", "Kimi"])(
   },
 );
 
-// BerriAI/litellm#29428: what a client collects from a stream is not what the server takes.
-test("LiteLLM refuses the blocks of its streams", async () => {
-  const { root, model } = await start("LiteLLM, Claude");
-  const { problem } = await runSession(rawChat("everything"), root, four(model));
-  expect(problem).toContain("Invalid `signature` in `thinking` block");
-});
-
 test("Ollama: a client that returns everything loses nothing", async () => {
   const { double, root, model } = await start("Ollama");
   expect(await runSession(rawOllama("everything"), root, four(model))).toMatchObject({ turnsDone: 4, turnsTried: 4 });
@@ -62,7 +56,7 @@ describe("a client that returns nothing", () => {
     ["OpenRouter, Claude", "Expected `thinking` or `redacted_thinking`, but found `tool_use`"],
     ["DeepSeek", "The `reasoning_content` in the thinking mode must be passed back to the API."],
     ["Kimi", "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2"],
-    ["LiteLLM, Claude", "Expected `thinking` or `redacted_thinking`, but found `tool_use`"],
+    ["LiteLLM, Claude", "Expected `thinking` or `redacted_thinking`, but found `text`"],
   ])("is refused by %s", async (name, words) => {
     const { root, model } = await start(name);
     const { turnsDone, problem } = await runSession(rawChat("nothing"), root, four(model));

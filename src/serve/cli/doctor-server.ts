@@ -226,7 +226,9 @@ class ServerUnderExamination {
     const name = this.#known?.name ?? `a server that is not known by name (${new URL(url).host})`;
     const version = this.#facts.version === undefined ? "" : ` ${this.#facts.version}`;
     const gateway = this.#gateway === undefined ? "" : ` through ${this.#gateway}`;
-    return { id: "server", status: "ok", text: `${name}${version} answers at ${url}${gateway}` };
+    const { tested } = this.#known ?? {};
+    const met = tested === undefined || gateway !== "" ? "" : `; tested: ${tested} (docs/compatibility.md)`;
+    return { id: "server", status: "ok", text: `${name}${version} answers at ${url}${gateway}${met}` };
   }
 
   async answers(): Promise<Found> {

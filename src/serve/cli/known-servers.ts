@@ -30,6 +30,8 @@ export interface KnownServer {
    * `owned_by` in its list of models, which says more than the port. Servers with a profile have it there (`apis/adapt/known-servers.ts`).
    */
   readonly owners?: readonly string[];
+  /** The version that docs/compatibility.md has. */
+  readonly tested?: string;
   /** Paths below the server's root, and what their JSON says; undefined if the answer is not this server's. */
   readonly about: readonly {
     readonly path: string;
@@ -54,6 +56,7 @@ export const truewireServer: KnownServer = {
 export const knownServers: readonly KnownServer[] = [
   {
     name: "Ollama",
+    tested: "0.17.4",
     port: 11434,
     // https://docs.ollama.com/api: version, ps (`context_length` is what the model is loaded with).
     about: [
@@ -80,6 +83,7 @@ export const knownServers: readonly KnownServer[] = [
   },
   {
     name: "llama-server",
+    tested: "2026.10.11549",
     port: 8080,
     // https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md: GET /props; the same page has the flags.
     about: [
@@ -99,6 +103,7 @@ export const knownServers: readonly KnownServer[] = [
   },
   {
     name: "vLLM",
+    tested: "0.32.0",
     port: 8000,
     about: [{ path: "/version", read: ({ version }) => factsOf({ version }) }],
     // https://docs.vllm.ai/en/latest/features/tool_calling and https://docs.vllm.ai/en/latest/configuration/serve_args
@@ -181,6 +186,7 @@ export const knownServers: readonly KnownServer[] = [
   // https://docs.litellm.ai/docs/proxy/health: without the gateway's key. Its models have the owner "openai", as those of many servers.
   {
     name: "LiteLLM",
+    tested: "1.108.7",
     about: [],
     cures: { context: "set max_input_tokens in the model_info of LiteLLM's configuration, or serve another model" },
   },

@@ -38,14 +38,14 @@ type Person struct {
 	Tags []string `json:"tags"`
 }
 
-// PersonSchema is Person's JSON schema.
+// PersonSchema is Person's JSON schema. Go writes the keys of a map in the order of the alphabet; local models answer in the schema's order.
 var PersonSchema = map[string]any{
 	"type": "object",
-	"properties": map[string]any{
-		"name": map[string]any{"type": "string"},
-		"age":  map[string]any{"type": "integer"},
-		"tags": map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
-	},
+	"properties": json.RawMessage(`{
+		"name": {"type": "string"},
+		"age": {"type": "integer"},
+		"tags": {"type": "array", "items": {"type": "string"}}
+	}`),
 	"required":             []string{"name", "age", "tags"},
 	"additionalProperties": false,
 }

@@ -181,11 +181,15 @@ const knownServers: readonly KnownServer[] = [
   },
   // litellm/constants.py of BerriAI/litellm: DEFAULT_MODEL_CREATED_AT_TIME. It translates requests for another server, which may cost
   // money; its refusals name what that does not accept. https://docs.litellm.ai/docs/reasoning_content: `thinking_blocks`.
-  // https://docs.litellm.ai/docs/completion/prompt_caching: marks.
+  // https://docs.litellm.ai/docs/completion/prompt_caching: marks. It sends consecutive messages of the assistant as one, in their order, and a
+  // Claude refuses a turn with calls whose thinking comes after a text, as the Agents SDK sends it. It passes unknown members on, such as
+  // `include_timings`, which Anthropic refuses. Both: 1.108.7.
   {
     name: "LiteLLM",
     created: 1_677_610_602,
     profile: {
+      repeatedRoles: false,
+      drop: ["include_timings"],
       anyArguments: true,
       states: ["extra_content", "provider_specific_fields", "reasoning_details", "thinking_blocks"],
       cacheMarks: true,
