@@ -4,8 +4,10 @@ import { startAnthropic } from "../test/doubles/anthropic.ts";
 import { litellm } from "../test/doubles/litellm.ts";
 import { llamaServer } from "../test/doubles/llama-server.ts";
 import { ollama } from "../test/doubles/ollama.ts";
+import { startOllama } from "../test/doubles/ollama-api.ts";
 import { vllm } from "../test/doubles/vllm.ts";
 import { inputs } from "./inputs.ts";
+import { ollamaInputs } from "./inputs-ollama.ts";
 import { freePort } from "./place.ts";
 import { startLitellm } from "./servers/litellm.ts";
 import type { StartedServer } from "./servers/server.ts";
@@ -58,6 +60,42 @@ interface Verdict {
   readonly message: string;
 }
 
+/**
+ * What the double answers as Ollama 0.33 does, by its source (api/types.go, llm/llama_server.go), and 0.17.4 otherwise: the level `max` of `think`,
+ * levels for all models that think, formats that are no schema, and embeddings of models that are not made for them.
+ */
+const sinceOllama017: ReadonlySet<string> = new Set([
+  "think: high",
+  "think: unknown",
+  "think: a number",
+  "format: unknown",
+  "format: a number",
+  "format: a list",
+  "a text",
+  "two texts",
+]);
+
+/** Sends each input to Ollama's own API and to its double. Returns a line for each on which they differ. */
+export async function ollamaDifferences({ url, model, contextSize }: StartedServer): Promise<string[]> {
+  const capabilities = ["completion", "tools", "thinking"];
+  const models = { [model]: { capabilities, contextLength: contextSize } };
+  const double = await startOllama({ models, reply: () => "Hello.", defaultNumCtx: contextSize });
+  const lines: string[] = [];
+  try {
+    for (const [path, bodies] of Object.entries(ollamaInputs))
+      for (const [name, input] of Object.entries(bodies)) {
+        if (sinceOllama017.has(name)) continue;
+        const body = { model, ...input };
+        const [real, ours] = [await askAt(url + path, body), await askAt(double.url + path, body)];
+        if (real.status === ours.status && plain(real.message) === plain(ours.message)) continue;
+        lines.push(`${path}, ${name}\n  real:   ${shown(real)}\n  double: ${shown(ours)}`);
+      }
+  } finally {
+    await double.close();
+  }
+  return lines;
+}
+
 /** Sends each input to a real server and to the double of that id. Returns a line for each on which they differ. */
 export async function differences(id: string, { url, model }: StartedServer): Promise<string[]> {
   const lines: string[] = [];
@@ -65,7 +103,7 @@ export async function differences(id: string, { url, model }: StartedServer): Pr
   if (!double) throw new Error(`${id} has no double.`);
   for (const [name, input] of Object.entries(inputs)) {
     const body = { model, ...input };
-    const real = await askReal(url, body);
+    const real = await askAt(`${url}/v1/chat/completions`, body);
     const refusal = double.refusal(JSON.parse(JSON.stringify(body)) as Json);
     const ours = refusal ? verdictOf(refusal) : { status: 200, message: "" };
     if (real.status === ours.status && plain(real.message) === plain(ours.message)) continue;
@@ -74,8 +112,8 @@ export async function differences(id: string, { url, model }: StartedServer): Pr
   return lines;
 }
 
-async function askReal(url: string, body: Json): Promise<Verdict> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
+async function askAt(url: string, body: Json): Promise<Verdict> {
+  const response = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { realClients } from "./clients/list.ts";
 import { runClients } from "./clients/run.ts";
 import { startTruewire } from "../test/support/serve.ts";
-import { differences, doubles, startLikeDouble } from "./doubles.ts";
+import { differences, doubles, ollamaDifferences, startLikeDouble } from "./doubles.ts";
 import { freePort } from "./place.ts";
 import { compareModels } from "./real-models.ts";
 import { keep, writeTable } from "./report.ts";
@@ -126,7 +126,11 @@ else if (what === "install") {
       continue;
     }
     const started = await (startLikeDouble[server.id]?.() ?? startById(server.id));
-    const lines = await differences(server.id, started).finally(() => started.stop());
+    const compare = async (): Promise<string[]> => [
+      ...(await differences(server.id, started)),
+      ...(server.id === "ollama" ? await ollamaDifferences(started) : []),
+    ];
+    const lines = await compare().finally(() => started.stop());
     console.log([`${server.name} ${server.version()}: ${lines.length} requests differ`, ...lines].join("\n"));
     if (lines.length > 0) process.exitCode = 1;
   }

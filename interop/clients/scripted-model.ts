@@ -27,12 +27,15 @@ const scripts: Readonly<Record<string, Script>> = {
   slowly: { say: ["Hello ", "again", " and", " again.\n"], afterwards: "repeat" },
   result: { say: result },
   person: { say: JSON.stringify(person) },
+  // The Java SDKs write a class as a schema whose properties are in this order.
+  alphabet: { say: JSON.stringify({ age: 21, name: "Paris", tags: ["Paris"] }) },
+  answer: { say: JSON.stringify({ answer: "Paris" }) },
   ...Object.fromEntries(Object.entries(calls).map(([name, input]) => [name, { say: call(name, input) }])),
 };
 
 /**
  * The lines that choose a script: names that come from the request itself would not become control tokens. smolagents sends a result as a
- * user's text, "Observation: …", and its answer is a call of its tool final_answer.
+ * user's text, "Observation: …", and its answer is a call of its tool final_answer. DSPy ends with the names of the fields that it wants.
  */
 const choice = `{%- set last = messages[-1] -%}
 {%- if last.role == 'tool' -%}{%- set chosen.script = 'result' -%}
@@ -41,7 +44,9 @@ ${Object.keys(calls)
   .map((name) => `{%- elif tools and tools[0].function.name == '${name}' -%}{%- set chosen.script = '${name}' -%}`)
   .join("\n")}
 {%- elif 'Slowly' in last.content -%}{%- set chosen.script = 'slowly' -%}
-{%- elif 'person' in last.content -%}{%- set chosen.script = 'person' -%}
+{%- elif 'order of fields' in last.content and 'answer' in last.content -%}{%- set chosen.script = 'answer' -%}
+{%- elif 'by the alphabet' in last.content -%}{%- set chosen.script = 'alphabet' -%}
+{%- elif 'person' in last.content or 'order of fields' in last.content -%}{%- set chosen.script = 'person' -%}
 {%- endif -%}`;
 
 export function writeScriptedModel(path: string): void {

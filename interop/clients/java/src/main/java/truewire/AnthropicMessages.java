@@ -90,7 +90,7 @@ final class AnthropicMessages {
 
   private static String structured() {
     Optional<Person> person =
-        client.messages().create(asked("A person").outputConfig(Person.class).build()).content().stream()
+        client.messages().create(asked("A person, by the alphabet").outputConfig(Person.class).build()).content().stream()
             .flatMap(block -> block.text().stream())
             .map(block -> block.text())
             .findFirst();

@@ -67,7 +67,7 @@ final class OpenAiChat {
 
   private static String structured() {
     Optional<Person> person =
-        client.chat().completions().create(asked("A person").responseFormat(Person.class).build())
+        client.chat().completions().create(asked("A person, by the alphabet").responseFormat(Person.class).build())
             .choices().get(0).message().content();
     return person.orElseThrow().toString();
   }

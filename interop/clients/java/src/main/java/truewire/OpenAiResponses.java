@@ -76,7 +76,7 @@ final class OpenAiResponses {
 
   private static String structured() {
     Optional<Person> person =
-        client.responses().create(asked("A person").text(Person.class).build()).output().stream()
+        client.responses().create(asked("A person, by the alphabet").text(Person.class).build()).output().stream()
             .flatMap(item -> item.message().stream())
             .flatMap(message -> message.content().stream())
             .flatMap(part -> part.outputText().stream())
