@@ -132,6 +132,18 @@ describe("a server that answers", () => {
     expect(of(await examineServer({ url, budget: plenty }), "server").text).toContain(name);
   });
 
+  // It was not recognised, although its list of models and its own API say what it is.
+  test("OGX, by the owner of its models, with its version and the one that was tested", async () => {
+    const { url } = await start({
+      "/v1/version": { version: "1.6.0" },
+      "/v1/models": list("ogx"),
+      "/v1/chat/completions": answerWell((words) => words),
+    });
+    expect(of(await examineServer({ url, budget: plenty }), "server").text).toBe(
+      `OGX 1.6.0 answers at ${url}/v1; tested: 1.5.0 (docs/compatibility.md)`,
+    );
+  });
+
   test("Ollama that cuts prompts silently: half of the context is left, and the cure is its variable", async () => {
     const { url } = await start({
       "/v1/models": list("library"),

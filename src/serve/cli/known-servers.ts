@@ -190,6 +190,14 @@ export const knownServers: readonly KnownServer[] = [
     about: [],
     cures: { context: "set max_input_tokens in the model_info of LiteLLM's configuration, or serve another model" },
   },
+  // https://github.com/ogx-ai/ogx: GET /v1/version. Which model it serves, and how, is up to the server behind it.
+  {
+    name: "OGX",
+    tested: "1.5.0",
+    owners: ["ogx"],
+    about: [{ path: "/v1/version", read: ({ version }) => factsOf({ version }) }],
+    cures: {},
+  },
   // Services: what they can do is not a setting of the user.
   { name: "OpenAI", about: [], cures: {} },
   { name: "DeepSeek", about: [], cures: {} },
