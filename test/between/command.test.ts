@@ -33,6 +33,8 @@ test("a loss is an error; with the report as the baseline it is known", async ()
   const known = await between(gateway.url, port, "--baseline", report);
   expect(known.code).toBe(0);
   expect(known.stdout).toContain("error (known)  request lost sampling.temperature");
+  const again = await between(gateway.url, port, "--confirm", "2");
+  expect(again.stdout).toContain("temperature is lost: 0.3. Seen again in 2 of 2 requests.");
   const junit = await between(gateway.url, port, "--format", "junit");
   expect(junit.stdout).toContain('<testsuite name="truewire between');
   expect(junit.stdout).toContain('<failure type="error"');
@@ -84,6 +86,7 @@ test.each([
   [["ftp://x"], /Give the gateway's base URL/],
   [["http://x", "--client", "bedrock"], /--client must be one of chat, responses, messages, ollama, gemini/],
   [["http://x", "--body", "[]"], /--body must be a JSON object, such as '\{"max_tokens": 1000\}', not \[\]/],
+  [["http://x", "--seeds", "a"], /--seeds must be a whole number such as 3, not a/],
   [["http://x", "--header", "x"], /--header must be a name and a value, such as "x-provider: openai", not x/],
   [["http://x", "--format", "xml"], /--format must be one of pretty, json, junit, html/],
   [["http://x", "--baseline", "missing.json"], /missing\.json: /],

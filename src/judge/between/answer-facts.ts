@@ -14,7 +14,7 @@ import {
   type ScriptedFailure,
   toolIn,
 } from "./facts.ts";
-import { returnOf } from "./session-facts.ts";
+import { reasoningMembers, returnOf } from "./session-facts.ts";
 
 /** The answers of the vendor: each shows one fact. Every text contains the marker of its request. */
 
@@ -57,13 +57,7 @@ const answerFacts: Readonly<Record<string, AnswerFact>> = {
     title: "signed thinking, then a call",
     isQuick: true,
     of: ["messages"],
-    asks: {
-      messages: { max_tokens: 4000, thinking: { type: "enabled", budget_tokens: 2048 } },
-      responses: { store: false, include: ["reasoning.encrypted_content"], reasoning: { effort: "high" } },
-      chat: { reasoning_effort: "high" },
-      ollama: { think: "high" },
-      gemini: { generationConfig: { thinkingConfig: { thinkingLevel: "high", includeThoughts: true } } },
-    },
+    asks: reasoningMembers,
     parts: [
       { reasoning: "The user wants the weather.", state: { kind: "signature", value: "c2lnbmF0dXJlLW9mLWJldHdlZW4=" } },
       weather,
@@ -139,7 +133,7 @@ function errorOf(api: Api, status: number): ScriptedFailure {
   const wait = status === 429 || status > 500;
   return {
     status: written.status,
-    headers: { ...(wait && { "retry-after": "7" }) },
+    headers: { ...(wait && { "retry-after": "2" }) },
     body: JSON.parse(written.body) as Json,
   };
 }
@@ -168,7 +162,7 @@ export function answerFactsOf(client: Api, vendor: Api, model: string): Fact[] {
       const asked = { ...fact, body: { ...fact.body, ...asks?.[client] } };
       facts.push(asked);
       const state = stateIn(parts);
-      if (!stream && state !== undefined) facts.push(returnOf(asked, state));
+      if (!stream && state !== undefined) facts.push(returnOf(asked, client, state));
     }
     for (const status of [400, 401, 404, 429, 500, vendor === "messages" ? 529 : 503]) {
       const more = { isQuick: status === 429 && stream };
@@ -189,10 +183,15 @@ export function answerFactsOf(client: Api, vendor: Api, model: string): Fact[] {
   return facts;
 }
 
+/** The parts with the marker: in the first text, or else in the arguments of the calls that have any. */
 function marked(parts: readonly AnswerPart[], id: string): AnswerPart[] {
   const at = parts.findIndex((part) => "text" in part);
-  if (at === -1) return [...parts];
-  return parts.map((part, index) => (index === at && "text" in part ? { text: `${markerOf(id)} ${part.text}` } : part));
+  const mark = markerOf(id);
+  return parts.map((part, index) => {
+    if (index === at && "text" in part) return { text: `${mark} ${part.text}` };
+    if (at !== -1 || !("arguments" in part) || part.arguments === "{}") return part;
+    return { ...part, arguments: JSON.stringify({ ...(JSON.parse(part.arguments) as Json), mark }) };
+  });
 }
 
 /** The tool that answers call. */

@@ -56,3 +56,13 @@ test("an item that is added before others does not make them differ", () => {
     ),
   ).toEqual([{ kind: "invented", path: "parts[0]", vendorSide: { text: "new" } }]);
 });
+
+test("a message that is added, and the next one with another member, do not make each other differ", () => {
+  // An image of a result follows in a message of its own, and the question after it has lost the detail of an image.
+  const question = (image: object): object => ({ role: "user", content: [image, { text: "And here?" }] });
+  const added = { role: "user", content: [{ text: "Image of the result:" }, { image: "a" }] };
+  expect(found([question({ image: "a", detail: "low" })], [added, question({ image: "a" })])).toEqual([
+    "invented [0]",
+    "lost [0].content[0].detail",
+  ]);
+});

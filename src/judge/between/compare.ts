@@ -67,16 +67,75 @@ function compareLists(
   const [own, theirs] = [new Set(texts), new Set(others)];
   const isShared =
     texts.filter((text) => theirs.has(text)).join("\n") === others.filter((text) => own.has(text)).join("\n");
-  const left = clientSide
-    .map((item, at) => ({ item, at }))
-    .filter(({ at }) => !isShared || !theirs.has(texts[at] ?? ""));
-  const right = vendorSide
-    .map((item, at) => ({ item, at }))
-    .filter(({ at }) => !isShared || !own.has(others[at] ?? ""));
-  for (let index = 0; index < Math.max(left.length, right.length); index++) {
-    const at = left[index]?.at ?? right[index]?.at ?? 0;
-    compare(left[index]?.item, right[index]?.item, `${path}[${at}]`, found);
+  const left = [...clientSide.keys()].filter((at) => !isShared || !theirs.has(texts[at] ?? ""));
+  const right = [...vendorSide.keys()].filter((at) => !isShared || !own.has(others[at] ?? ""));
+  for (const [at, other] of paired(clientSide, left, vendorSide, right))
+    compare(
+      at === undefined ? undefined : clientSide[at],
+      other === undefined ? undefined : vendorSide[other],
+      `${path}[${at ?? other}]`,
+      found,
+    );
+}
+
+/** The places of two lists, in their order: an item and the next one on the other side that is like it, or an item alone. */
+function paired(
+  clientSide: readonly unknown[],
+  left: readonly number[],
+  vendorSide: readonly unknown[],
+  right: readonly number[],
+): (readonly [at: number | undefined, other: number | undefined])[] {
+  const queues = new Map<string, number[]>();
+  for (const [place, at] of right.entries()) {
+    const kind = kindOf(vendorSide[at]);
+    const places = queues.get(kind) ?? [];
+    places.push(place);
+    queues.set(kind, places);
   }
+  for (const places of queues.values()) places.reverse();
+  const pairs: (readonly [number | undefined, number | undefined])[] = [];
+  let next = 0;
+  // An item without one like it is compared with what is in its place, unless that is like another one.
+  const wanted = new Set(left.map((at) => kindOf(clientSide[at])));
+  const isWanted = (place: number): boolean => {
+    const at = right[place];
+    return at === undefined || wanted.has(kindOf(vendorSide[at]));
+  };
+  for (const at of left) {
+    const places = queues.get(kindOf(clientSide[at])) ?? [];
+    while ((places.at(-1) ?? next) < next) places.pop();
+    const texts = textsOf(clientSide[at]);
+    const candidates = places.slice(-maxCandidates).toReversed();
+    const has = (place: number): boolean => {
+      const whole = textsOf(vendorSide[right[place] ?? 0]).join("\n");
+      return texts.every((text) => whole.includes(text));
+    };
+    const place = candidates.find(has) ?? candidates[0] ?? (isWanted(next) ? undefined : next);
+    if (place === undefined) pairs.push([at, undefined]);
+    else {
+      for (; next < place; next++) pairs.push([undefined, right[next]]);
+      pairs.push([at, right[next++]]);
+    }
+  }
+  for (; next < right.length; next++) pairs.push([undefined, right[next]]);
+  return pairs;
+}
+
+/** How many items of a kind are looked at for the one that has an item's texts. */
+const maxCandidates = 8;
+
+/** Items of one kind may be the same one: by their roles and types, or the first members of objects that have neither. */
+function kindOf(item: unknown): string {
+  if (!isObject(item)) return typeof item;
+  const { role, type } = item;
+  return JSON.stringify(role === undefined && type === undefined ? Object.keys(item)[0] : [role, type]);
+}
+
+function textsOf(item: unknown): string[] {
+  if (!isObject(item)) return [];
+  const { text, content } = item;
+  const parts = Array.isArray(content) ? content.flatMap(textsOf) : [];
+  return typeof text === "string" ? [text, ...parts] : parts;
 }
 
 /** Replaces pairs of a lost and an equal invented value. Values that occur anywhere, such as `true`, are not moved. */

@@ -55,8 +55,10 @@ export interface Fact {
   readonly isOfVendor?: boolean;
   /** The request continues the prompt of this fact, so that the vendor's cache has all of that. */
   readonly continues?: string;
-  /** The request gives back the answer to that of `continues`, whose vendor demands this value with it. */
-  readonly returns?: string;
+  /** Makes the request from the answer to that of `continues`, and from its body. undefined: the answer has nothing to go on with. */
+  withAnswer?(answer: string, asked: Json): Json | undefined;
+  /** The values that the vendor has given with earlier answers, and whether it demands them back with this request. */
+  readonly returns?: readonly { readonly value: string; readonly isDemanded: boolean }[];
   /** What the client does while the answer arrives. */
   readonly client?: "leaves";
 }
@@ -195,9 +197,9 @@ interface AnswerEnd {
 
 const standardUsage = { promptTokens: 1234, completionTokens: 56 };
 
-/** Texts arrive in chunks of some characters, and no chunk splits one. */
+/** Texts arrive in chunks of some characters, and no chunk splits one, or a marker. */
 function chunksOf(text: string, least = 1): string[] {
-  const characters = [...text];
+  const characters = text.match(/fact:[a-z0-9-]{1,80}\.|./gsu) ?? [];
   const size = Math.max(least, Math.ceil(characters.length / 6));
   return Array.from({ length: Math.ceil(characters.length / size) }, (_, at) =>
     characters.slice(at * size, (at + 1) * size).join(""),

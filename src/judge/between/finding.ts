@@ -37,12 +37,25 @@ export interface Finding {
   /** Both sides, as JSON or as they were sent. */
   readonly clientSide: string;
   readonly vendorSide: string;
+  /** With `--confirm`: in how many requests it was looked for again, and in how many it was seen. */
+  readonly again?: { readonly of: number; readonly seen: number };
 }
 
 /** A finding in one fact. */
-export type FactFinding = Omit<Finding, "key" | "facts" | "curl">;
+export type FactFinding = Omit<Finding, "key" | "facts" | "curl" | "again">;
+
+/** One row of the matrix: a fact, and the worst that has happened to it. */
+export interface FactResult {
+  readonly fact: Pick<Fact, "id" | "title" | "side">;
+  readonly findings: readonly FactFinding[];
+}
 
 export const severities: readonly Severity[] = ["error", "warning", "note"];
+
+/** Indices are replaced by `[]`. */
+export function keyOf({ side, kind, path }: FactFinding): string {
+  return [side, kind, path.replaceAll(/\[\d+\]/g, "[]")].filter((part) => part !== "").join(" ");
+}
 
 /** Joins the findings of all facts: the worst first, and those of most facts first. */
 export function joinFindings(
@@ -50,8 +63,7 @@ export function joinFindings(
 ): Finding[] {
   const byKey = new Map<string, { finding: Finding; facts: string[] }>();
   for (const { fact, curl, finding } of found) {
-    const path = finding.path.replaceAll(/\[\d+\]/g, "[]");
-    const key = [finding.side, finding.kind, path].filter((part) => part !== "").join(" ");
+    const key = keyOf(finding);
     const known = byKey.get(key);
     if (known) {
       if (!known.facts.includes(fact.id) && known.facts.length < 20) known.facts.push(fact.id);

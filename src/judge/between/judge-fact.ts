@@ -2,7 +2,8 @@ import { isObject } from "../../wire/core/json.ts";
 import { runSync } from "../../wire/core/steps.ts";
 import { toolCallId } from "../../wire/apis/ids.ts";
 import { sourcePorts } from "../../wire/apis/ports.ts";
-import { exact } from "../../wire/apis/profile.ts";
+import type { ReadRequest } from "../../wire/apis/port.ts";
+import { exact, lean } from "../../wire/apis/profile.ts";
 import { readResponseBody } from "../../wire/apis/tolerant/read-response.ts";
 import { accumulate, type Generation } from "../../wire/core/accumulate.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
@@ -10,10 +11,11 @@ import { WellFormedEvents } from "../../wire/core/well-formed.ts";
 import { random } from "../../wire/random/random.ts";
 import { type GatewayAnswer, headersOf } from "./ask-gateway.ts";
 import { type Difference, differences, shown } from "./compare.ts";
+import { nameOf } from "./confirm.ts";
 import { type Api, type Fact, factIn, type Json, markerOf, parsed, portOf, type ScriptedFailure } from "./facts.ts";
 import type { FactFinding, Severity } from "./finding.ts";
-import { isExpressible, neutralAnswer, neutralRequest } from "./neutral.ts";
-import type { VendorRequest } from "./vendor.ts";
+import { isExpressible, laterRules, neutralAnswer, neutralRequest, withoutStates } from "./neutral.ts";
+import { vendorContext, type VendorRequest } from "./vendor.ts";
 
 /** Both sides of one fact. */
 export interface Observed {
@@ -53,7 +55,7 @@ export function judgeRequest(observed: Observed): FactFinding[] {
         ...whole,
         kind: "not-sent",
         severity,
-        path: fact.side === "request" ? fact.id : "answers",
+        path: fact.side === "request" ? nameOf(fact) : "answers",
         message: `The vendor got no request; the client got ${status}`,
       },
     ];
@@ -65,45 +67,66 @@ export function judgeRequest(observed: Observed): FactFinding[] {
         kind: "refused",
         severity: "error",
         // One mistake of a gateway may break all requests.
-        path: first.refusal?.param ?? fact.id,
+        path: first.refusal?.param ?? nameOf(fact),
         message: `The vendor refuses what the gateway has sent: ${first.refusal?.message ?? ""}`,
       },
     ];
-  if (fact.returns !== undefined) return first.text.includes(fact.returns) ? [] : [stateLost(fact.returns, whole)];
   if (side !== "request") return [];
-  const clientSide = neutralRequest(readFront(client, fact));
+  const { returns = [] } = fact;
+  const lost = returns.filter(({ value }) => !first.text.includes(value)).map((state) => stateLost(state, whole));
+  const front = readFront(client, fact);
+  const clientSide = neutralRequest(front);
+  const rules = laterRules(front);
   const vendorSide = neutralRequest(first.request);
   const isSame = client === vendor;
-  const all = differences(withoutModel(clientSide), withoutModel(vendorSide)).map(named);
-  const standsIn = !isSame && all.some((difference) => difference.kind !== "invented" && isMissing(difference, vendor));
+  // States of another API are looked for by their values.
+  const compared = isSame || returns.length === 0 ? (request: Json): Json => request : withoutStates;
+  const all = differences(withoutModel(compared(clientSide)), withoutModel(compared(vendorSide))).map(named);
+  const standsIn =
+    !isSame && all.some((difference) => difference.kind !== "invented" && isMissing(difference, vendor, vendorSide));
   const found = all.map((difference) => ({
     side: "request" as const,
     kind: difference.kind,
     severity:
-      fact.isOfVendor === true && !isSame ? ("note" as const) : requestSeverity(difference, vendor, isSame, standsIn),
+      !isSame && (fact.isOfVendor === true || isElsewhere(difference, vendor, rules, first.text))
+        ? ("note" as const)
+        : requestSeverity(difference, vendor, vendorSide, isSame, standsIn),
     path: difference.path,
     message: sentenceOf(difference),
     clientSide: JSON.stringify(fact.body),
     vendorSide: first.text,
   }));
   return [
+    ...lost,
     ...found,
     ...judgeHeaders(fact, first, isSame),
-    ...(isSame && first.body && found.length === 0 ? rawNotes(fact.body, first.body) : []),
+    ...(isSame && first.body && lost.length + found.length === 0 ? rawNotes(fact.body, first.body) : []),
   ];
 }
 
-function stateLost(state: string, whole: Pick<FactFinding, "side" | "clientSide" | "vendorSide">): FactFinding {
-  const message = `The client has given back the whole answer, and the vendor does not get its own signature or reasoning back: ${state}. It may refuse the request.`;
-  return { ...whole, kind: "lost", severity: "error", path: "returned state", message };
+function stateLost(
+  { value, isDemanded }: NonNullable<Fact["returns"]>[number],
+  whole: Pick<FactFinding, "side" | "clientSide" | "vendorSide">,
+): FactFinding {
+  const effect = isDemanded
+    ? "It may refuse the request"
+    : "It was of an earlier question, and the model no longer has it";
+  const message = `The client has given back the whole answer, and the vendor does not get its own signature or reasoning back: ${value}. ${effect}.`;
+  const path = isDemanded ? "returned state" : "returned state of an earlier question";
+  return { ...whole, kind: "lost", severity: isDemanded ? "error" : "warning", path, message };
 }
 
 function readFront(client: Api, fact: Fact): GenerationRequest {
+  return readBody(client, fact).request;
+}
+
+/** What gives back an answer of the gateway is read tolerantly. */
+function readBody(client: Api, fact: Fact): ReadRequest {
   const headers = headersOf({ client, key: undefined }, fact);
   const header = (name: string): string | undefined => headers[name];
   const inPath = client === "gemini" && { model: "m", stream: fact.stream };
-  const options = { profile: exact, forwards: true, header };
-  return runSync(portOf(client).readRequest({ ...fact.body, ...inPath }, "req_between", options)).request;
+  const options = { profile: fact.withAnswer ? lean : exact, forwards: true, header };
+  return runSync(portOf(client).readRequest({ ...fact.body, ...inPath }, "req_between", options));
 }
 
 function withoutModel({ extra, ...request }: Json): Json {
@@ -117,10 +140,33 @@ function cannotExpress(fact: Fact, base: Fact, client: Api, vendor: Api): boolea
   const added = differences(plain, neutralRequest(readFront(client, fact)))
     .map(named)
     .filter(({ path }) => path !== "stream");
-  return added.length > 0 && added.every((difference) => isMissing(difference, vendor));
+  return added.length > 0 && added.every((difference) => isMissing(difference, vendor, {}));
 }
 
-function isMissing({ kind, path, to = "" }: Difference, vendor: Api): boolean {
+/**
+ * Whether a text is elsewhere in the request because the vendor's API has no place for it: a rule between turns is in the text of a turn, and
+ * Ollama's messages have no order of texts and images.
+ */
+function isElsewhere(difference: Difference, vendor: Api, rules: readonly string[], text: string): boolean {
+  const { kind, path, clientSide, vendorSide } = difference;
+  const has = (whole: string, part: unknown): boolean => whole.includes(JSON.stringify(part).slice(1, -1));
+  if (path === "system") {
+    const first = rules.reduce((whole, rule) => whole.replace(`\n${rule}`, ""), String(clientSide));
+    return first === vendorSide && rules.every((rule) => has(text, rule));
+  }
+  if (!path.startsWith("messages[")) return false;
+  if (kind === "invented") return rules.some((rule) => has(JSON.stringify(vendorSide), rule));
+  const part = isObject(clientSide) ? clientSide["text"] : undefined;
+  const isOrdered = isExpressible("request", vendor, "messages[].content order");
+  return kind === "lost" && typeof part === "string" && !isOrdered && has(text, part);
+}
+
+/** `request`: what the vendor has received. */
+function isMissing({ kind, path, to = "" }: Difference, vendor: Api, request: Json): boolean {
+  const { reasoning } = request;
+  const thinks = isObject(reasoning) && Object.keys(reasoning).length > 0 && reasoning["mode"] !== "off";
+  // With thinking, Anthropic refuses these.
+  if (vendor === "messages" && thinks && /^sampling\.(?:temperature|topP|topK)$/.test(path)) return true;
   const list = path.slice(0, path.lastIndexOf("["));
   const isMoved = kind === "moved" && to.startsWith(`${list}[`);
   return !isExpressible("request", vendor, isMoved ? `${list} order` : kind === "reordered" ? `${path} order` : path);
@@ -143,14 +189,20 @@ function isEmpty(value: unknown): boolean {
 const partKinds: ReadonlySet<string> = new Set(["text", "image", "imageUrl", "reasoning", "state", "file", "data"]);
 
 /** `standsIn`: the vendor's API cannot express something of this request, and what is added may take its place. */
-function requestSeverity(difference: Difference, vendor: Api, isSame: boolean, standsIn: boolean): Severity {
+function requestSeverity(
+  difference: Difference,
+  vendor: Api,
+  request: Json,
+  isSame: boolean,
+  standsIn: boolean,
+): Severity {
   const { kind, path, clientSide, vendorSide } = difference;
   if (kind === "invented") {
     // What the vendor's API demands, or a gateway may add: it changes no answer.
     if (standsIn || isEmpty(vendorSide) || /^(?:limits\.maxTokens|extra|stream|reasoning)/.test(path)) return "note";
     return /^(?:system|messages|tools|output|toolChoice)/.test(path) ? "error" : "warning";
   }
-  if (!isSame && isMissing(difference, vendor)) return "note";
+  if (!isSame && isMissing(difference, vendor, request)) return "note";
   // Tools that may not be called are left out where there is no choice among tools.
   if (path === "tools" && standsIn) return "note";
   if (standsIn && kind === "changed" && String(vendorSide).includes(String(clientSide))) return "note";
@@ -187,7 +239,9 @@ function rawNotes(clientSide: Json, vendorSide: Json): FactFinding[] {
   return differences(own, other).map((difference) => {
     const isLost =
       difference.kind === "lost" &&
-      !/^(?:messages|input|system|instructions|tools|functions|function_call)\b/.test(difference.path);
+      !/^(?:messages|input|contents|system|systemInstruction|instructions|tools|functions|function_call)\b/.test(
+        difference.path,
+      );
     return {
       side: "request",
       kind: difference.kind,
@@ -216,7 +270,7 @@ export function judgeAnswer({ fact, client, received, answer }: Observed): FactF
         side: "answer",
         kind: "refused",
         severity: "error",
-        path: fact.side === "answer" ? fact.id : "",
+        path: fact.side === "answer" ? nameOf(fact) : "",
         message: `The vendor has answered, and the client got status ${answer.status}: ${answer.text.slice(0, 300)}`,
         ...texts,
       },
@@ -247,7 +301,8 @@ export function judgeAnswer({ fact, client, received, answer }: Observed): FactF
         ...texts,
       },
     ];
-  const marker = factIn(String(generation.choices[0]?.text ?? ""));
+  const [choice] = generation.choices;
+  const marker = factIn(choice?.text || (choice?.toolCalls[0]?.arguments ?? ""));
   if (marker !== undefined && marker !== fact.id)
     return [
       {
@@ -298,7 +353,7 @@ function judgeError(
   texts: { readonly clientSide: string; readonly vendorSide: string },
 ): FactFinding[] {
   // Named by the fact: two errors of an API may have the same status.
-  const path = fact.id.replace(/^error-(\d+)-.*$/, "status $1");
+  const path = nameOf(fact).replace(/^error-(\d+)-.*$/, "status $1");
   const found: FactFinding[] = [];
   const add = (severity: Severity, what: string, message: string): void =>
     void found.push({ side: "answer", kind: "error-changed", severity, path: `${path} ${what}`, message, ...texts });
@@ -358,6 +413,25 @@ function readAnswer(api: Api, text: string, stream: boolean): Generation {
   const isFrames = stream && !text.trimStart().startsWith("[");
   const events = isFrames ? [...reader.push(text), ...reader.end()] : readResponseBody(text, reader);
   return accumulate(new WellFormedEvents().read(events));
+}
+
+/** An answer as the client's SDK has it when its stream has ended. undefined: the client cannot read it. */
+export function wholeAnswer(client: Api, fact: Fact, { text, status }: GatewayAnswer): string | undefined {
+  if (status !== 200) return undefined;
+  if (!fact.stream) return text;
+  const generation = readAnswer(client, text, true);
+  if (generation.end.kind !== "done") return undefined;
+  // Google's SDKs keep the parts of all chunks.
+  if (client === "gemini")
+    return JSON.stringify({ candidates: [{ content: { role: "model", parts: chunkParts(text) } }] });
+  return readBody(client, fact).writeResponse(generation, vendorContext("m"));
+}
+
+function chunkParts(text: string): unknown[] {
+  const lines = text.split("\n").filter((line) => line.startsWith("data:"));
+  const whole = lines.length > 0 ? lines.map((line) => parsed(line.slice(5))) : parsed(text);
+  const chunks = (Array.isArray(whole) ? whole : []) as { candidates?: { content?: { parts?: unknown[] } }[] }[];
+  return chunks.flatMap(({ candidates: [first] = [] }) => first?.content?.parts ?? []);
 }
 
 function sentenceOf({ kind, path, clientSide, vendorSide, to }: Difference): string {

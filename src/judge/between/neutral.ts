@@ -27,7 +27,6 @@ export function neutralRequest(request: GenerationRequest): Json {
   } = request;
   const { prediction, verbosity, extra, stream } = request;
   const messages = prompt.kind === "chat" ? prompt.messages : [];
-  const isSystem = ({ role }: Message): boolean => role === "system" || role === "developer";
   const system = messages.filter(isSystem).map(({ content }) => textOf(content));
   const ids = new Map<string, number>();
   return plain({
@@ -47,7 +46,7 @@ export function neutralRequest(request: GenerationRequest): Json {
     hostedTools: hostedTools?.map((tool) => (tool as { type?: unknown }).type ?? tool),
     toolChoice: neutralChoice(toolChoice),
     parallelToolCalls,
-    sampling: Object.fromEntries(Object.entries(sampling).toSorted(([one], [other]) => (one < other ? -1 : 1))),
+    sampling: sorted(sampling),
     limits: { maxTokens: limits.maxTokens, stop: limits.stop },
     n: n === 1 ? undefined : n,
     logprobs,
@@ -57,8 +56,38 @@ export function neutralRequest(request: GenerationRequest): Json {
     verbosity,
     stream,
     cacheMarks: cacheMarks(messages),
-    extra,
+    extra: extra && sorted(extra),
   });
+}
+
+function isSystem({ role }: Message): boolean {
+  return role === "system" || role === "developer";
+}
+
+/** The system texts that follow a turn. */
+export function laterRules({ prompt }: GenerationRequest): string[] {
+  const messages = prompt.kind === "chat" ? prompt.messages : [];
+  const start = messages.findIndex((message) => !isSystem(message));
+  return messages
+    .slice(start === -1 ? messages.length : start)
+    .flatMap((message) => (isSystem(message) ? [textOf(message.content)] : []));
+}
+
+function sorted(members: object): Json {
+  return Object.fromEntries(Object.entries(members).toSorted(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+/** The request without reasoning and the vendor's states, which are of one API. */
+export function withoutStates(request: Json): Json {
+  const own = (part: Json): Json => {
+    const { state: _, ...rest } = part;
+    return rest;
+  };
+  const messages = (request["messages"] as { role: unknown; content: Json[] }[]).flatMap(({ role, content }) => {
+    const parts = content.filter((part) => part["reasoning"] === undefined).map(own);
+    return parts.length === 0 ? [] : [{ role, content: parts }];
+  });
+  return { ...request, messages };
 }
 
 function neutralChoice(choice: ToolChoice | undefined): unknown {

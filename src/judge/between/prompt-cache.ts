@@ -183,21 +183,24 @@ interface SeenPrompt {
 
 /**
  * How much of the later request's prompt is not found in the vendor's cache, and would be if the gateway changed nothing. `client`: both
- * requests as the client has sent them, in the vendor's API; absent: in another one, whose prompt only grows.
+ * requests as the client has sent them.
  */
 export function judgeCache(
   earlier: SeenPrompt | undefined,
   later: SeenPrompt | undefined,
   { input, cached }: Prices,
-  client?: { readonly earlier: Json; readonly later: Json },
+  client: { readonly api: Api; readonly earlier: Json; readonly later: Json },
 ): FactFinding[] {
   if (!earlier?.body || !later?.body) return [];
+  const isSame = client.api === later.api;
+  // In another API, a prompt that only grows is one that the vendor could have all of.
+  if (!isSame && !isBeginning(client.earlier, client.later)) return [];
   const { least, step, lookback } = cacheRules[later.api](later.body);
   const total = promptTokensOf(earlier.body);
-  const possible = client ? cachedTokens(later.api, client.earlier, client.later) : rounded(total, least, step);
+  const possible = isSame ? cachedTokens(later.api, client.earlier, client.later) : rounded(total, least, step);
   const lost = possible - cachedTokens(later.api, earlier.body, later.body);
-  // Other spaces in the JSON are other characters, and the same tokens.
-  if (lost <= possible / 50) return [];
+  // Other spaces in the JSON are other characters, and the same tokens; they may be one step of the cache.
+  if (lost <= Math.max(possible / 50, step)) return [];
   const cost = ((lost * (input - cached)) / 1_000_000) * 1000;
   const isUnmarked = lookback !== undefined && promptBlocks(later.body).every(({ minutes }) => minutes === undefined);
   const why = isUnmarked
@@ -208,13 +211,18 @@ export function judgeCache(
     {
       side: "request",
       kind: "cache-lost",
-      severity: isUnmarked && !client ? "warning" : "error",
+      severity: isUnmarked && !isSame ? "warning" : "error",
       path: isUnmarked ? "marks" : "prompt",
       message: `${why}: ${share} % of what could be read from the vendor's cache is not found there, about ${Math.round(lost)} tokens, or $${cost.toFixed(2)} for 1,000 requests like this.`,
       clientSide: earlier.text.slice(0, 4000),
       vendorSide: later.text.slice(0, 4000),
     },
   ];
+}
+
+function isBeginning(earlier: Json, later: Json): boolean {
+  const blocks = promptBlocks(later);
+  return promptBlocks(earlier).every(({ text }, at) => text === blocks[at]?.text);
 }
 
 function tokensIn(blocks: readonly Block[]): number {

@@ -1,6 +1,6 @@
-import type { Finding, Severity } from "./finding.ts";
+import type { FactResult, Finding, Severity } from "./finding.ts";
 import { severities } from "./finding.ts";
-import type { BetweenRun, FactResult } from "./run-between.ts";
+import type { BetweenRun } from "./run-between.ts";
 
 /** A run, and what is new in it. */
 export interface BetweenReport extends BetweenRun {

@@ -466,6 +466,11 @@ function longHistory(): Json[] {
   }));
 }
 
+/** What a fact adds to the base body; undefined: the API cannot have it. */
+export function editOf(api: Api, id: string): Edit | undefined {
+  return api === "gemini" ? geminiEdits[id] : api === "ollama" ? ollamaEdits[id] : requestFacts[id]?.[api];
+}
+
 /** The requests of a client API, streamed and whole in turn. */
 export function requestFactsOf(api: Api, model: string): Fact[] {
   const facts: Fact[] = [
@@ -479,7 +484,7 @@ export function requestFactsOf(api: Api, model: string): Fact[] {
     },
   ];
   for (const [at, [id, fact]] of Object.entries(requestFacts).entries()) {
-    const edit = api === "gemini" ? geminiEdits[id] : api === "ollama" ? ollamaEdits[id] : fact[api];
+    const edit = editOf(api, id);
     if (!edit) continue;
     const stream = at % 2 === 0;
     const base = baseBody(api, model, id, stream);

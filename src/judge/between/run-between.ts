@@ -1,13 +1,16 @@
 import type { GenerationEvent } from "../../wire/core/events.ts";
+import { isObject } from "../../wire/core/json.ts";
 import { askGateway, curlOf, type Gateway, type GatewayAnswer } from "./ask-gateway.ts";
 import { answerFactsOf } from "./answer-facts.ts";
 import { type AnswerPart, answerOf, type Api, apis, type Fact, factIn, type Json, markerOf } from "./facts.ts";
-import { type FactFinding, type Finding, joinFindings } from "./finding.ts";
-import { judgeAnswer, judgeRequest, type Observed } from "./judge-fact.ts";
+import { confirmed, samplesOf, withSeverities } from "./confirm.ts";
+import { type FactFinding, type FactResult, type Finding, joinFindings, keyOf } from "./finding.ts";
+import { judgeAnswer, judgeRequest, type Observed, wholeAnswer } from "./judge-fact.ts";
 import { judgeCache, type Prices, usageOf } from "./prompt-cache.ts";
 import { type CaptureFile, recordedFactsOf } from "./recorded-facts.ts";
+import { generatedFactsOf } from "./generated-sessions.ts";
 import { requestFactsOf } from "./request-facts.ts";
-import { returnedBody, sessionFactsOf } from "./session-facts.ts";
+import { sessionFactsOf } from "./session-facts.ts";
 import { startVendor, type VendorRequest } from "./vendor.ts";
 
 export interface BetweenOptions extends Gateway {
@@ -28,16 +31,14 @@ export interface BetweenOptions extends Gateway {
   readonly only?: readonly string[];
   /** Recorded sessions, in place of the facts. */
   readonly sessions?: readonly CaptureFile[];
+  /** Of the sessions that are generated; default: 1, and 2 if the run is not quick. */
+  readonly seeds?: readonly number[];
+  /** How many other requests of its facts are to show each error and warning again; default 0. */
+  readonly confirm?: number;
   /** Requests at the same time; default 4. */
   readonly concurrency?: number;
   readonly signal?: AbortSignal;
   readonly onProgress?: (done: number, all: number, fact: Fact) => void;
-}
-
-/** One row of the matrix: a fact, and the worst that has happened to it. */
-export interface FactResult {
-  readonly fact: Pick<Fact, "id" | "title" | "side">;
-  readonly findings: readonly FactFinding[];
 }
 
 export interface BetweenRun {
@@ -62,15 +63,8 @@ const cancelMs = 5000;
  * side, in both directions. Rejects with the system's error if the vendor cannot listen.
  */
 export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
-  const {
-    client,
-    vendor: api,
-    model,
-    vendorPort,
-    vendorHost,
-    vendorModels = [model],
-    prices = defaultPrices,
-  } = options;
+  const { client, vendor: api, model, vendorPort, vendorHost, vendorModels = [model], confirm = 0 } = options;
+  const { prices = defaultPrices, concurrency = 4 } = options;
   const facts = chosen(options);
   const byId = new Map(facts.map((fact) => [fact.id, fact]));
   const [plain] = requestFactsOf(client, model) as [Fact];
@@ -81,6 +75,7 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
   const vendor = await startVendor({
     apis: [api, ...apis.filter((one) => one !== api)],
     models: vendorModels,
+    isKeyless: api === "ollama",
     port: vendorPort,
     ...(vendorHost !== undefined && { host: vendorHost }),
     onRequest(request) {
@@ -89,25 +84,30 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
       received.set(id, [...(received.get(id) ?? []), request]);
       waiting.get(id)?.();
     },
-    answer({ text, request }, { total, read }) {
+    answer({ api: asked, text, body, request }, { total, read }) {
       const id = factIn(text) ?? "unknown";
       // Only sessions are to have cached prompts.
       const cached = byId.get(id)?.continues === undefined ? 0 : read;
       const usage = usageOf({ total, read: cached, written: { hour: 0, short: 0 } }, 7);
-      return byId.get(id)?.answer ?? { batches: inChoices(answerOf(standardParts(id), { usage }), request?.n ?? 1) };
+      const planned = byId.get(id)?.answer;
+      if (!planned?.batches)
+        return planned ?? { batches: inChoices(answerOf(standardParts(id), { usage }), request?.n ?? 1) };
+      return asked === "messages" && !thinks(body)
+        ? { ...planned, batches: withoutReasoning(planned.batches) }
+        : planned;
     },
   });
   options.onVendor?.(vendor.url);
   const observed = new Map<string, Observed>();
-  let done = 0;
   /** undefined: there is no answer to give back. */
   const withAnswer = (fact: Fact): Fact | undefined => {
-    const text = observed.get(fact.continues ?? "")?.answer?.text;
-    const body = text === undefined ? undefined : returnedBody(client, fact, text);
+    const { fact: before, answer } = observed.get(fact.continues ?? "") ?? {};
+    const text = before && answer && wholeAnswer(client, before, answer);
+    const body = text === undefined ? undefined : fact.withAnswer?.(text, before?.body ?? {});
     return body && { ...fact, body };
   };
   const observe = async (planned: Fact): Promise<void> => {
-    const fact = planned.returns === undefined ? planned : withAnswer(planned);
+    const fact = planned.withAnswer ? withAnswer(planned) : planned;
     if (!fact) return;
     const leave = new AbortController();
     if (fact.client === "leaves") waiting.set(fact.id, () => leave.abort());
@@ -122,55 +122,104 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
     if (fact.client === "leaves") await untilLeft(() => received.get(fact.id) ?? []);
     const why = failure === undefined ? {} : { failure };
     observed.set(fact.id, { fact, client, vendor: api, base, received: received.get(fact.id) ?? [], answer, ...why });
-    options.onProgress?.(Math.min(++done, facts.length), facts.length, fact);
+    options.onProgress?.(observed.size, Math.max(observed.size, byId.size), fact);
   };
-  try {
+  const observeAll = async (all: readonly Fact[]): Promise<void> => {
     const isFailure = ({ answer }: Fact): boolean => answer?.failure !== undefined || answer?.cutAfter !== undefined;
-    const others = facts.filter((fact) => !isFailure(fact));
+    const isPaced = ({ answer }: Fact): boolean => (answer?.gapMs ?? 0) > 0;
+    const others = all.filter((fact) => !isFailure(fact));
+    // Each request of a session needs the one before it: sessions run beside each other.
+    const sessions = others.filter(({ continues }) => continues === undefined).map((first) => sessionOf(first, others));
+    const inTurn = async (session: readonly Fact[]): Promise<void> => {
+      for (const fact of session) await observe(fact);
+    };
     await inParallel(
-      others.filter(({ continues }) => continues === undefined),
-      options.concurrency ?? 4,
-      observe,
+      sessions.filter(([first]) => first && !isPaced(first)),
+      concurrency,
+      inTurn,
     );
-    for (const fact of others) if (fact.continues !== undefined) await observe(fact);
-    // Last, and one after the other: a gateway may send nothing to a vendor for a while that has failed.
-    for (const fact of facts.filter(isFailure)) {
-      await observe(fact);
-      for (let again = 0; received.size > 0 && again < 2 && (received.get(fact.id) ?? []).length === 0; again++) {
+    // Alone, as its time is judged.
+    for (const fact of others.filter(isPaced)) await observe(fact);
+    // Last: a gateway may send nothing to a vendor for a while that has failed, and may ask a few times with pauses.
+    const failures = all.filter(isFailure);
+    const isMissing = ({ id }: Fact): boolean => received.size > 0 && (received.get(id) ?? []).length === 0;
+    await inParallel(failures, concurrency * 4, observe);
+    for (const fact of failures)
+      for (let again = 0; isMissing(fact) && again < 2; again++) {
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
         await observe(fact);
       }
-    }
-  } finally {
-    await vendor.close();
-  }
-  const clientSide = ({ fact, received: [later] }: Observed): Parameters<typeof judgeCache>[3] => {
-    const before = observed.get(fact.continues ?? "")?.fact.body;
-    return later?.api === client && before ? { earlier: before, later: fact.body } : undefined;
   };
-  const results: FactResult[] = [];
-  const found: Parameters<typeof joinFindings>[0][number][] = [];
-  for (const one of observed.values()) {
-    const { fact } = one;
-    const earlier = fact.continues === undefined ? undefined : observed.get(fact.continues)?.received[0];
-    const findings = [
+  const wasGiven = (value: string, { continues = "" }: Fact): boolean => {
+    const before = observed.get(continues);
+    return (
+      before !== undefined && (before.received.some(({ sent }) => sent.includes(value)) || wasGiven(value, before.fact))
+    );
+  };
+  const judge = ({ fact, ...sides }: Observed): FactFinding[] => {
+    const returns = fact.returns?.filter(({ value }) => wasGiven(value, fact));
+    const one = { ...sides, fact: { ...fact, ...(returns && { returns }) } };
+    const before = observed.get(fact.continues ?? "");
+    const sent = before && { api: client, earlier: before.fact.body, later: one.fact.body };
+    return [
       ...judgeRequest(one),
       ...judgeAnswer(one),
       ...judgeCancel(one),
-      ...(fact.continues === undefined || fact.returns !== undefined
-        ? []
-        : judgeCache(earlier, one.received[0], prices, clientSide(one))),
+      ...(sent ? judgeCache(before.received[0], one.received[0], prices, sent) : []),
     ];
-    results.push({ fact, findings });
-    for (const finding of findings) found.push({ fact, curl: curlOf(options, fact), finding });
+  };
+  try {
+    await observeAll(facts);
+    const first = [...observed.values()];
+    const results = first.map((one) => ({ fact: one.fact, findings: judge(one) }));
+    const found = results.flatMap(({ fact, findings }) =>
+      findings.map((finding) => ({ fact, curl: curlOf(options, fact), finding })),
+    );
+    const joined = joinFindings(found);
+    const samples = samplesOf(joined, received.size === 0 ? 0 : confirm, byId);
+    for (const fact of samples.facts) byId.set(fact.id, fact);
+    await observeAll(samples.facts);
+    const isSeen = (id: string, key: string): boolean => {
+      const again = observed.get(id);
+      return again !== undefined && judge(again).some((finding) => keyOf(finding) === key);
+    };
+    const findings = joined.map((finding) => confirmed(finding, samples.of(finding), isSeen));
+    return { client, vendor: api, results: withSeverities(results, findings), findings, answerMs: medianDelay(first) };
+  } finally {
+    await vendor.close();
   }
-  return { client, vendor: api, results, findings: joinFindings(found), answerMs: medianDelay([...observed.values()]) };
 }
 
-function chosen({ client, vendor, model, quick = false, only, members, sessions }: BetweenOptions): Fact[] {
+/** The fact, and those that continue it. */
+function sessionOf(first: Fact, facts: readonly Fact[]): Fact[] {
+  const session = [first];
+  const ids = new Set([first.id]);
+  for (const fact of facts)
+    if (fact.continues !== undefined && ids.has(fact.continues)) {
+      ids.add(fact.id);
+      session.push(fact);
+    }
+  return session;
+}
+
+function chosen({
+  client,
+  vendor,
+  model,
+  quick = false,
+  only,
+  members,
+  sessions,
+  seeds = quick ? [1] : [1, 2],
+}: BetweenOptions): Fact[] {
   const planned = sessions
     ? recordedFactsOf(client, model, sessions)
-    : [...requestFactsOf(client, model), ...sessionFactsOf(client, model), ...answerFactsOf(client, vendor, model)];
+    : [
+        ...requestFactsOf(client, model),
+        ...sessionFactsOf(client, model),
+        ...seeds.flatMap((seed) => generatedFactsOf(client, vendor, model, seed)),
+        ...answerFactsOf(client, vendor, model),
+      ];
   const all = planned.map((fact) => ({ ...fact, body: { ...members, ...fact.body } }));
   const needed = new Set(
     all.flatMap(({ id, continues }) => (continues !== undefined && isChosen(id, only) ? [continues] : [])),
@@ -184,6 +233,24 @@ function isChosen(id: string, only: readonly string[] | undefined): boolean {
 
 function standardParts(id: string): AnswerPart[] {
   return [{ text: `${markerOf(id)} A short answer.` }];
+}
+
+/** Claude thinks only where the request asks for it. */
+function thinks(body: Json | undefined): boolean {
+  const thinking = body?.["thinking"];
+  return isObject(thinking) && thinking["type"] !== "disabled";
+}
+
+function withoutReasoning(batches: readonly (readonly GenerationEvent[])[]): GenerationEvent[][] {
+  let isReasoning = false;
+  return batches.map((batch) =>
+    batch.filter((event) => {
+      const was = isReasoning;
+      if (event.type === "part-start") isReasoning = event.kind === "reasoning";
+      if (event.type === "part-end") isReasoning = false;
+      return !was && !isReasoning;
+    }),
+  );
 }
 
 /** The same answer for each of `n` choices. */

@@ -38,6 +38,8 @@ export interface BetweenFlags {
   readonly key?: string;
   readonly only?: readonly string[];
   readonly quick?: true;
+  readonly seeds?: readonly string[];
+  readonly confirm?: string;
   readonly sessions?: string;
   readonly relay?: true;
   readonly format: string;
@@ -101,6 +103,8 @@ export async function betweenAction(target: string, flags: BetweenFlags): Promis
       headers: Object.fromEntries((flags.header ?? []).map(headerIn)),
       ...(flags.body !== undefined && { members: objectIn(flags.body) }),
       ...(flags.only && { only: flags.only }),
+      ...(flags.seeds && { seeds: flags.seeds.map((seed) => wholeNumber("--seeds", seed)) }),
+      ...(flags.confirm !== undefined && { confirm: wholeNumber("--confirm", flags.confirm) }),
       ...(flags.sessions !== undefined && { sessions: await capturesIn(flags.sessions) }),
       onProgress: (done, all, { title }) => tty && process.stderr.write(`\r\x1b[K${pc.dim(`${done}/${all} ${title}`)}`),
     });
@@ -238,6 +242,11 @@ function apiOf(option: string, name: string): Api {
   throw new Error(
     `${option} must be one of ${apis.join(", ")} (or openai for chat, anthropic for messages), not ${name}.`,
   );
+}
+
+function wholeNumber(option: string, text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new Error(`${option} must be a whole number such as 3, not ${text}.`);
 }
 
 function positive(option: string, text: string): number {

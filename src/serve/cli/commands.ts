@@ -72,6 +72,11 @@ export function betweenCommand(program: Command): void {
       "--sessions <path>",
       "recorded sessions in place of the facts: a file, or a folder with .jsonl and .har files",
     )
+    .option("--seeds <n...>", "the seeds of the sessions that are generated (default: 1 2, and 1 with --quick)")
+    .option(
+      "--confirm <n>",
+      "send this number of other requests for each error and warning, and say in how many it is seen again",
+    )
     .option("--relay", "the gateway's upstream cannot be configured: judge its answers alone")
     .option(
       "--prices <input,cached>",

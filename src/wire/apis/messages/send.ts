@@ -215,9 +215,9 @@ function messageMembers(
   return withoutUndefined({
     max_tokens: maxTokens ?? defaultMaxTokens + budget,
     stop_sequences: limits.stop?.filter((text) => text.trim() !== ""),
-    // Other APIs allow up to 2. With thinking, Anthropic accepts no temperature.
+    // Other APIs allow up to 2. With thinking, Anthropic accepts no temperature and no top_k, and a top_p from 0.95.
     temperature: isThinking || sampling.temperature === undefined ? undefined : Math.min(sampling.temperature, 1),
-    top_p: sampling.topP,
+    top_p: isThinking && (sampling.topP ?? 1) < 0.95 ? undefined : sampling.topP,
     top_k: isThinking ? undefined : sampling.topK,
     thinking,
     output_config: effort || format ? { ...(effort && { effort }), ...(format && { format }) } : undefined,

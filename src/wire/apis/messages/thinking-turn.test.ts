@@ -122,6 +122,9 @@ test("a client of another API gets its temperature back where thinking is left o
   const write = (members: object) => writeMessageRequest(readChatRequest({ ...body, ...members }, "req_1").request, {});
   expect(write({ messages: [user] })).toMatchObject({ thinking: { type: "enabled", budget_tokens: 2048 } });
   expect(write({ messages: [user] })).not.toHaveProperty("temperature");
+  // Anthropic refuses a smaller top_p with thinking, which was sent.
+  expect(write({ messages: [user], temperature: 1, top_p: 0.7 })).not.toHaveProperty("top_p");
+  expect(write({ messages: [user], temperature: 1, top_p: 0.96 })).toMatchObject({ top_p: 0.96 });
   expect(write({})).toMatchObject({ temperature: 0.5, top_k: 3 });
   expect(write({})).not.toHaveProperty("thinking");
   const adaptive = write({ model: "claude-opus-4-6" });
