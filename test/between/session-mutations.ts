@@ -65,7 +65,7 @@ export const sessionDefects: readonly Defect[] = [
     finds: "answer mixed-up",
     only: ["call-whole"],
   },
-].map((defect) => ({ only: ["generated"], ...defect }) as Defect);
+].map((defect) => ({ only: ["session"], ...defect }) as Defect);
 
 function withoutThinking(turn: Json): Json {
   const { content } = turn;

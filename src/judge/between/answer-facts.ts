@@ -1,4 +1,4 @@
-import { callState, signatureIn } from "../../wire/apis/gemini/signatures.ts";
+import { callState } from "../../wire/apis/gemini/signatures.ts";
 import { exact } from "../../wire/apis/profile.ts";
 import type { FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../wire/core/events.ts";
 import {
@@ -14,7 +14,7 @@ import {
   type ScriptedFailure,
   toolIn,
 } from "./facts.ts";
-import { reasoningMembers, returnOf } from "./session-facts.ts";
+import { reasoningMembers } from "./session-turns.ts";
 
 /** The answers of the vendor: each shows one fact. Every text contains the marker of its request. */
 
@@ -108,13 +108,6 @@ const answerFacts: Readonly<Record<string, AnswerFact>> = {
   },
 };
 
-/** The first value that the vendor demands back. */
-function stateIn(parts: readonly AnswerPart[]): string | undefined {
-  const states = parts.map((part) => ("state" in part ? part.state : undefined));
-  const state = states.find((one) => one !== undefined);
-  return state?.kind === "call" ? signatureIn(state) : typeof state?.value === "string" ? state.value : undefined;
-}
-
 /** Errors in the neutral form, by their statuses, and how long a client is to wait. Anthropic has a status of its own for too much work. */
 const failures: Readonly<Record<number, Pick<GenerationFailure, "kind" | "code" | "sourceType">>> = {
   400: { kind: "context-overflow", code: "context_length_exceeded" },
@@ -159,10 +152,7 @@ export function answerFactsOf(client: Api, vendor: Api, model: string): Fact[] {
         ...(usage && { usage }),
       });
       const fact = of(id, title, stream, { batches }, { isQuick });
-      const asked = { ...fact, body: { ...fact.body, ...asks?.[client] } };
-      facts.push(asked);
-      const state = stateIn(parts);
-      if (!stream && state !== undefined) facts.push(returnOf(asked, client, state));
+      facts.push({ ...fact, body: { ...fact.body, ...asks?.[client] } });
     }
     for (const status of [400, 401, 404, 429, 500, vendor === "messages" ? 529 : 503]) {
       const more = { isQuick: status === 429 && stream };

@@ -8,9 +8,8 @@ import { type FactFinding, type FactResult, type Finding, joinFindings, keyOf } 
 import { judgeAnswer, judgeRequest, type Observed, wholeAnswer } from "./judge-fact.ts";
 import { judgeCache, type Prices, usageOf } from "./prompt-cache.ts";
 import { type CaptureFile, recordedFactsOf } from "./recorded-facts.ts";
-import { generatedFactsOf } from "./generated-sessions.ts";
-import { requestFactsOf } from "./request-facts.ts";
 import { sessionFactsOf } from "./session-facts.ts";
+import { requestFactsOf } from "./request-facts.ts";
 import { startVendor, type VendorRequest } from "./vendor.ts";
 
 export interface BetweenOptions extends Gateway {
@@ -216,8 +215,7 @@ function chosen({
     ? recordedFactsOf(client, model, sessions)
     : [
         ...requestFactsOf(client, model),
-        ...sessionFactsOf(client, model),
-        ...seeds.flatMap((seed) => generatedFactsOf(client, vendor, model, seed)),
+        ...seeds.flatMap((seed) => sessionFactsOf(client, vendor, model, seed)),
         ...answerFactsOf(client, vendor, model),
       ];
   const all = planned.map((fact) => ({ ...fact, body: { ...members, ...fact.body } }));

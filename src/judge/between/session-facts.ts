@@ -1,205 +1,185 @@
+import { digestText } from "../../wire/core/digest.ts";
+import { FailureError } from "../../wire/core/failure.ts";
 import { isObject } from "../../wire/core/json.ts";
-import { weather } from "./fact-values.ts";
-import { type Api, baseBody, type Fact, type Json, markerOf, parsed, toolIn, turnsOf } from "./facts.ts";
+import { callState } from "../../wire/apis/gemini/signatures.ts";
+import { png, unicode, weather } from "./fact-values.ts";
+import { type AnswerPart, answerOf, type Api, baseBody, type Fact, type Json, markerOf, turnsOf } from "./facts.ts";
+import { isExpressible } from "./neutral.ts";
+import { editOf } from "./request-facts.ts";
+import { nextTurns, type Outcome, reasoningMembers, sessionBody } from "./session-turns.ts";
+import { readAsVendor } from "./vendor.ts";
 
-const rule = "A rule of the session that is worth caching. ".repeat(200);
-
-/** The body of a session's request with these turns, after a long rule that can be cached. */
-export function sessionBody(api: Api, base: Json, turns: readonly Json[]): Json {
-  const member = turnsOf[api];
-  const system = member === "messages" && api !== "messages" ? [{ role: "system", content: rule }] : [];
-  return { ...base, ...sessionMembers(api), [member]: [...system, ...turns] };
-}
-
-/** A session whose requests only append: the vendor has all of the earlier prompt in its cache. */
-export function sessionFactsOf(api: Api, model: string): Fact[] {
-  const before: Json[] = [];
-  return [0, 1, 2, 3].map((turn): Fact => {
-    const id = `session-${turn}`;
-    const base = baseBody(api, model, id, true);
-    const [own = {}] = (base[turnsOf[api]] as Json[]).slice(-1);
-    before.push(own);
-    const body = sessionBody(api, base, before);
-    before.push(...sessionTurn(api, turn));
-    const continues = turn > 0 && { continues: `session-${turn - 1}` };
-    return {
-      id,
-      title: `turn ${turn + 1} of a session`,
-      side: "request",
-      stream: true,
-      isQuick: true,
-      body,
-      ...continues,
-    };
-  });
-}
-
-/** What a request needs for an answer with reasoning that its vendor demands back. */
-export const reasoningMembers: Readonly<Record<Api, Json>> = {
-  messages: { max_tokens: 4000, thinking: { type: "enabled", budget_tokens: 2048 } },
-  responses: { store: false, include: ["reasoning.encrypted_content"], reasoning: { effort: "high" } },
-  chat: { reasoning_effort: "high" },
-  ollama: { think: "high" },
-  gemini: { generationConfig: { thinkingConfig: { thinkingLevel: "high", includeThoughts: true } } },
-};
-
-/** A request that gives the answer to another one back, with the result of its call. */
-export function returnOf({ id: continues, stream, body: asked }: Fact, api: Api, state: string): Fact {
-  const id = `returned-${continues}`;
-  return {
-    id,
-    title: "the vendor's state, given back in the next turn",
-    side: "request",
-    stream,
-    isQuick: true,
-    body: asked,
-    continues,
-    returns: [{ value: state, isDemanded: true }],
-    withAnswer(answer, body) {
-      const turns = nextTurns(api, answer, id, [{ text: "rain" }]);
-      return turns && { ...body, [turnsOf[api]]: [...(body[turnsOf[api]] as Json[]), ...turns] };
-    },
-  };
-}
-
-/** The result of a call. */
-export interface Outcome {
-  readonly text: string;
-  readonly isError?: true;
-  /** A PNG in base64, for APIs that have images in results. */
-  readonly image?: string;
-}
-
-/**
- * An answer as a client gives it back, with the results of its calls, each with the marker of the request `id`; without calls, the next
- * question follows. undefined: there is no answer, or neither calls nor a question.
+/*
+ * Sessions as agents have them, made from a seed: questions with images and documents, reasoning that its vendor demands back, parallel
+ * calls, results with errors and images, instructions that change, cache marks that move. Each request gives back what the client has
+ * received, so that it contains what the gateway has made of the ids and of the vendor's state.
  */
-export function nextTurns(
-  api: Api,
-  answer: string,
-  id: string,
-  outcomes: readonly Outcome[],
-  question?: Json,
-): Json[] | undefined {
-  const { items, calls } = turnIn(api, parsed(answer));
-  if (items.length === 0 || (calls.length === 0 && (!question || outcomes.length > 0))) return undefined;
-  if (calls.length === 0) return [...items, question ?? {}];
-  const results = calls.map((called, at) => {
-    const { text = "", ...outcome } = outcomes[at % outcomes.length] ?? {};
-    return resultIn(api, called, { ...outcome, text: `${markerOf(id)} ${text}` });
-  });
-  // Results of one turn are parts of one message there.
-  if (api === "messages") return [...items, { role: "user", content: results }];
-  return [...items, ...(api === "gemini" ? [{ role: "user", parts: results }] : results)];
+
+/** Parts of questions, by their facts; `base`: a text alone. */
+const questions = ["base", "image", "document", "user-unicode"];
+
+const outcomes: readonly Outcome[] = [
+  { text: "Rain until noon." },
+  { text: "no such city", isError: true },
+  { text: "The map.", image: png },
+  { text: unicode },
+];
+
+/** Members of a session, by their facts: those that the vendor of the client's API takes with the others, three at most. */
+const members =
+  "temperature top-p top-k max-tokens stop seed penalties user metadata cache-key tier verbosity keep-alive".split(" ");
+
+/** The number of calls of each answer, for each question: the last one has none. */
+function roundsOf(seed: number): number[][] {
+  const first = 1 + pick(3, seed, "first");
+  return shuffled([[first, first === 1 ? 2 : 1, 0], [0], [1 + pick(3, seed, "last"), 0]], seed, "rounds");
 }
 
-/** The turn of an answer, and the ids of its calls. */
-function turnIn(api: Api, answer: unknown): { readonly items: Json[]; readonly calls: unknown[] } {
-  const root = isObject(answer) ? answer : {};
-  const objects = (list: unknown): Json[] => (Array.isArray(list) ? list.filter(isObject) : []);
-  const ofType = (list: Json[], type: string, id: string): unknown[] =>
-    list.filter((item) => item["type"] === type).map((item) => item[id]);
-  switch (api) {
-    case "chat":
-    case "ollama": {
-      const { message } = api === "ollama" ? root : (objects(root["choices"])[0] ?? {});
-      if (!isObject(message)) return { items: [], calls: [] };
-      return { items: [message], calls: objects(message["tool_calls"]).map(({ id }) => id) };
-    }
-    case "responses": {
-      const items = objects(root["output"]);
-      return { items, calls: ofType(items, "function_call", "call_id") };
-    }
-    case "messages": {
-      const content = objects(root["content"]);
-      return {
-        items: content.length === 0 ? [] : [{ role: "assistant", content }],
-        calls: ofType(content, "tool_use", "id"),
+/** The requests of one session from a client to a vendor: the same for the same seed. */
+export function sessionFactsOf(client: Api, vendor: Api, model: string, seed: number): Fact[] {
+  const takesFiles = client === vendor || isExpressible("request", vendor, "messages[].content[].file");
+  const possible = questions.filter((id) => takesFiles || id !== "document");
+  const asked = shuffled(possible, seed, "questions");
+  const results = shuffled(outcomes, seed, "outcomes");
+  const facts: Fact[] = [];
+  const states: { readonly question: number; readonly value: string }[] = [];
+  for (const [question, rounds] of roundsOf(seed).entries())
+    for (const [round, calls] of rounds.entries()) {
+      const at = facts.length;
+      const id = `session-${seed}-${at}`;
+      const stream = pick(2, seed, at) === 0;
+      const base = baseBody(client, model, id, stream);
+      const ask = questionOf(client, base, asked[question] ?? "base");
+      const own = round === 0 ? [] : shuffled(results, seed, at).slice(0, rounds[round - 1]);
+      const made = (whole: Json): Json => {
+        const { stream: _, ...body } = whole;
+        const form = base["stream"] !== undefined && { stream };
+        return withMark(client, { ...body, ...form });
       };
+      const given = states.map((state) => ({
+        value: state.value,
+        isDemanded: state.question === question && round > 0,
+      }));
+      const value = Buffer.from(`state of ${id}`).toString("base64");
+      const parts = partsOf(vendor, id, calls, value);
+      facts.push({
+        id,
+        title: `request ${at + 1} of session ${seed}`,
+        side: "request",
+        stream,
+        isQuick: true,
+        body: made(withMembers(client, sessionBody(client, base, [ask]), seed)),
+        answer: { batches: answerOf(parts) },
+        ...(at > 0 && {
+          continues: `session-${seed}-${at - 1}`,
+          returns: given,
+          withAnswer(answer: string, body: Json) {
+            const turns = nextTurns(client, answer, id, own, round === 0 ? ask : undefined);
+            return turns && made(withTurns(client, body, turns, question === 2 && round === 0));
+          },
+        }),
+      });
+      if (parts.some((part) => "state" in part && part.state)) states.push({ question, value });
     }
-    case "gemini": {
-      const content = objects(root["candidates"])[0]?.["content"];
-      if (!isObject(content)) return { items: [], calls: [] };
-      const called = objects(content["parts"]).flatMap(({ functionCall }) =>
-        isObject(functionCall) ? [functionCall] : [],
-      );
-      return { items: [content], calls: called.map(({ id }) => id) };
-    }
+  return facts;
+}
+
+/** A number below `count`. */
+function pick(count: number, ...words: readonly unknown[]): number {
+  return Number.parseInt(digestText(words.join(" ")), 36) % count;
+}
+
+function shuffled<T>(items: readonly T[], ...words: readonly unknown[]): T[] {
+  const ranked = items.map((item, at) => ({ item, rank: pick(1_000_000, at, ...words) }));
+  return ranked.toSorted((one, other) => one.rank - other.rank).map(({ item }) => item);
+}
+
+/** The user's turn of a fact. */
+function questionOf(client: Api, base: Json, id: string): Json {
+  const edit = editOf(client, id);
+  const body = typeof edit === "function" ? edit(base) : base;
+  return (body[turnsOf[client]] as Json[]).at(-1) ?? {};
+}
+
+function withMembers(client: Api, body: Json, seed: number): Json {
+  let whole = merged(body, reasoningMembers[client]);
+  let left = 3;
+  for (const id of shuffled(members, seed, "members")) {
+    const edit = editOf(client, id);
+    if (typeof edit !== "object" || left === 0) continue;
+    const more = merged(whole, edit);
+    if (!isLegal(client, more)) continue;
+    whole = more;
+    left--;
+  }
+  return whole;
+}
+
+function merged(body: Json, edit: Json): Json {
+  const both = Object.entries(edit).map(([name, value]) => {
+    const own = body[name];
+    return [name, isObject(own) && isObject(value) ? { ...own, ...value } : value];
+  });
+  return { ...body, ...(Object.fromEntries(both) as Json) };
+}
+
+function isLegal(client: Api, body: Json): boolean {
+  try {
+    readAsVendor(client, client === "gemini" ? { ...body, model: "m", stream: false } : body);
+    return true;
+  } catch (error) {
+    if (error instanceof FailureError) return false;
+    throw error;
   }
 }
 
-function resultIn(api: Api, id: unknown, { text, isError, image }: Outcome): Json {
-  switch (api) {
-    case "chat":
-      return { role: "tool", tool_call_id: id, content: text };
-    case "ollama":
-      return { role: "tool", tool_call_id: id, tool_name: weather.name, content: text };
-    case "responses": {
-      const picture = { type: "input_image", image_url: `data:image/png;base64,${image}` };
-      const output = image === undefined ? text : [{ type: "input_text", text }, picture];
-      return { type: "function_call_output", call_id: id, output };
-    }
-    case "messages": {
-      const picture = { type: "image", source: { type: "base64", media_type: "image/png", data: image } };
-      const content = image === undefined ? text : [{ type: "text", text }, picture];
-      return { type: "tool_result", tool_use_id: id, content, ...(isError && { is_error: true }) };
-    }
-    case "gemini": {
-      const parts = image !== undefined && { parts: [{ inlineData: { mimeType: "image/png", data: image } }] };
-      const response = isError ? { error: text } : { output: text };
-      return { functionResponse: { id, name: weather.name, response, ...parts } };
-    }
+/** The body with these turns at its end. `isRuled`: there is a new rule before the last one, or at the end of the system text. */
+function withTurns(client: Api, body: Json, turns: readonly Json[], isRuled: boolean): Json {
+  const text = "Answer in German from now on.";
+  const all = [...(body[turnsOf[client]] as Json[]), ...turns];
+  const whole = { ...body, [turnsOf[client]]: all };
+  if (!isRuled) return whole;
+  if (client === "messages") return { ...whole, system: [...(body["system"] as Json[]), { type: "text", text }] };
+  if (client === "gemini") {
+    const { parts } = body["systemInstruction"] as { readonly parts: readonly Json[] };
+    return { ...whole, systemInstruction: { parts: [...parts, { text }] } };
   }
+  all.splice(-1, 0, { role: client === "ollama" ? "system" : "developer", content: text });
+  return whole;
 }
 
-function sessionMembers(api: Api): Json {
-  const tools = [toolIn(api, weather)];
-  switch (api) {
-    case "chat":
-      return { tools, prompt_cache_key: "session-17" };
-    case "responses":
-      return { tools, instructions: rule, prompt_cache_key: "session-17" };
-    case "messages":
-      return { tools, system: [{ type: "text", text: rule, cache_control: { type: "ephemeral" } }] };
-    case "ollama":
-      return { tools };
-    case "gemini":
-      return { tools, systemInstruction: { parts: [{ text: rule }] } };
-  }
+/** Anthropic's clients mark the end of the last turn, and no longer that of the turn before. */
+function withMark(client: Api, body: Json): Json {
+  if (client !== "messages") return body;
+  const messages = (body["messages"] as Json[]).map((message, at, { length }) => {
+    const { content } = message;
+    const blocks = typeof content === "string" ? [{ type: "text", text: content }] : (content as Json[]);
+    const bare = blocks.map((block): Json => {
+      const { cache_control: _, ...rest } = block;
+      return rest;
+    });
+    const last = bare.at(-1);
+    if (at === length - 1 && last) bare[bare.length - 1] = { ...last, cache_control: { type: "ephemeral" } };
+    return { ...message, content: bare };
+  });
+  return { ...body, messages };
 }
 
-function sessionTurn(api: Api, at: number): Json[] {
-  const { name } = weather;
-  const id = `${api === "messages" ? "toolu" : "call"}_session00000000000000${at}`;
-  const input = { city: `City ${at}` };
-  const content = `Weather ${at}`;
-  switch (api) {
-    case "chat": {
-      const called = { id, type: "function", function: { name, arguments: JSON.stringify(input) } };
-      return [
-        { role: "assistant", content: null, tool_calls: [called] },
-        { role: "tool", tool_call_id: id, content },
-      ];
-    }
-    case "responses":
-      return [
-        { type: "function_call", call_id: id, name, arguments: JSON.stringify(input) },
-        { type: "function_call_output", call_id: id, output: content },
-      ];
-    case "messages":
-      return [
-        { role: "assistant", content: [{ type: "tool_use", id, name, input }] },
-        { role: "user", content: [{ type: "tool_result", tool_use_id: id, content }] },
-      ];
-    case "ollama":
-      return [
-        { role: "assistant", content: "", tool_calls: [{ id, function: { name, arguments: input } }] },
-        { role: "tool", tool_name: name, tool_call_id: id, content },
-      ];
-    case "gemini":
-      return [
-        { role: "model", parts: [{ functionCall: { id, name, args: input } }] },
-        { role: "user", parts: [{ functionResponse: { id, name, response: { output: content } } }] },
-      ];
-  }
+/** An answer of the vendor with this number of calls. `value`: what it demands back. */
+function partsOf(vendor: Api, id: string, calls: number, value: string): AnswerPart[] {
+  const reasoning = "The user wants the weather.";
+  const thought: Partial<Record<Api, AnswerPart>> = {
+    messages: { reasoning, state: { kind: "signature", value } },
+    responses: { reasoning: "", state: { kind: "encrypted", value } },
+    ollama: { reasoning },
+    gemini: { reasoning },
+  };
+  const called = Array.from({ length: calls }, (_, at): AnswerPart => ({
+    id: `${vendor === "messages" ? "toolu_" : "call_"}${id.replaceAll("-", "")}00000000000${at}`,
+    name: weather.name,
+    arguments: JSON.stringify({ city: `City ${at}`, days: [1, 2] }),
+    ...(vendor === "gemini" && at === 0 && { state: callState(value) }),
+  }));
+  const text = { text: `${markerOf(id)} ${calls === 0 ? "It rains." : "Let me look."}` };
+  return [...(thought[vendor] ? [thought[vendor]] : []), text, ...called];
 }
