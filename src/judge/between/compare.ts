@@ -131,11 +131,12 @@ function kindOf(item: unknown): string {
   return JSON.stringify(role === undefined && type === undefined ? Object.keys(item)[0] : [role, type]);
 }
 
+/** The texts of an item and its parts; results of calls are known by their order. */
 function textsOf(item: unknown): string[] {
   if (!isObject(item)) return [];
   const { text, content } = item;
-  const parts = Array.isArray(content) ? content.flatMap(textsOf) : [];
-  return typeof text === "string" ? [text, ...parts] : parts;
+  const parts = Array.isArray(content) ? content.filter(isObject).map((part) => part["text"]) : [];
+  return [text, ...parts].filter((one) => typeof one === "string");
 }
 
 /** Replaces pairs of a lost and an equal invented value. Values that occur anywhere, such as `true`, are not moved. */

@@ -34,7 +34,7 @@ export interface BetweenOptions extends Gateway {
   readonly seeds?: readonly number[];
   /** How many other requests of its facts are to show each error and warning again; default 0. */
   readonly confirm?: number;
-  /** Requests at the same time; default 4. */
+  /** Requests at the same time; default 8. */
   readonly concurrency?: number;
   readonly signal?: AbortSignal;
   readonly onProgress?: (done: number, all: number, fact: Fact) => void;
@@ -45,7 +45,7 @@ export interface BetweenRun {
   readonly vendor: Api;
   readonly results: readonly FactResult[];
   readonly findings: readonly Finding[];
-  /** Milliseconds from a request's arrival at the vendor to the first byte at the client: the median of all answers without a pause. */
+  /** Milliseconds from a request's arrival at the vendor to the first byte at the client: the median of the sessions' answers, or of all. */
   readonly answerMs: number | undefined;
 }
 
@@ -63,7 +63,7 @@ const cancelMs = 5000;
  */
 export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
   const { client, vendor: api, model, vendorPort, vendorHost, vendorModels = [model], confirm = 0 } = options;
-  const { prices = defaultPrices, concurrency = 4 } = options;
+  const { prices = defaultPrices, concurrency = 8 } = options;
   const facts = chosen(options);
   const byId = new Map(facts.map((fact) => [fact.id, fact]));
   const [plain] = requestFactsOf(client, model) as [Fact];
@@ -125,24 +125,21 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
   };
   const observeAll = async (all: readonly Fact[]): Promise<void> => {
     const isFailure = ({ answer }: Fact): boolean => answer?.failure !== undefined || answer?.cutAfter !== undefined;
-    const isPaced = ({ answer }: Fact): boolean => (answer?.gapMs ?? 0) > 0;
     const others = all.filter((fact) => !isFailure(fact));
-    // Each request of a session needs the one before it: sessions run beside each other.
-    const sessions = others.filter(({ continues }) => continues === undefined).map((first) => sessionOf(first, others));
-    const inTurn = async (session: readonly Fact[]): Promise<void> => {
-      for (const fact of session) await observe(fact);
-    };
+    const begun = others.filter(({ continues, answer }) => continues === undefined && (answer?.gapMs ?? 0) === 0);
+    const sessions = begun.map((first) => sessionOf(first, others));
+    // One after the other: each request of a session needs the one before it, and their times are those of the gateway alone.
+    for (const session of sessions) if (session.length > 1) for (const fact of session) await observe(fact);
     await inParallel(
-      sessions.filter(([first]) => first && !isPaced(first)),
+      sessions.flatMap((session) => (session.length === 1 ? session : [])),
       concurrency,
-      inTurn,
+      observe,
     );
-    // Alone, as its time is judged.
-    for (const fact of others.filter(isPaced)) await observe(fact);
+    for (const fact of others) if ((fact.answer?.gapMs ?? 0) > 0) await observe(fact);
     // Last: a gateway may send nothing to a vendor for a while that has failed, and may ask a few times with pauses.
     const failures = all.filter(isFailure);
     const isMissing = ({ id }: Fact): boolean => received.size > 0 && (received.get(id) ?? []).length === 0;
-    await inParallel(failures, concurrency * 4, observe);
+    await inParallel(failures, concurrency, observe);
     for (const fact of failures)
       for (let again = 0; isMissing(fact) && again < 2; again++) {
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
@@ -290,7 +287,8 @@ async function inParallel<T>(items: readonly T[], count: number, run: (item: T) 
 }
 
 function medianDelay(all: readonly Observed[]): number | undefined {
-  const delays = all
+  const session = all.filter(({ fact }) => fact.continues !== undefined);
+  const delays = (session.length > 0 ? session : all)
     .flatMap(({ received, answer }) => (received[0] && answer?.status === 200 ? [answer.firstAt - received[0].at] : []))
     .toSorted((one, other) => one - other);
   return delays[Math.floor(delays.length / 2)];

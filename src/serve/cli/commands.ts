@@ -87,7 +87,7 @@ export function betweenCommand(program: Command): void {
     .option("--output <file>", "write the report to a file")
     .option("--baseline <file>", "an earlier report in JSON: only what is new in this one fails")
     .option("--timeout <seconds>", "the time limit of one request", "60")
-    .option("--concurrency <n>", "the number of requests that run in parallel", "4")
+    .option("--concurrency <n>", "the number of requests that run in parallel", "8")
     .action(async (url: string, options) => {
       const { betweenAction } = await import("./between-action.ts");
       process.exitCode = await betweenAction(url, options);
