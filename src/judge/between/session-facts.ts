@@ -168,7 +168,7 @@ function withMark(client: Api, body: Json): Json {
 /** An answer of the vendor with this number of calls. `value`: what it demands back. */
 function partsOf(vendor: Api, id: string, calls: number, value: string): AnswerPart[] {
   const reasoning = "The user wants the weather.";
-  const thought: Partial<Record<Api, AnswerPart>> = {
+  const reasoned: Partial<Record<Api, AnswerPart>> = {
     messages: { reasoning, state: { kind: "signature", value } },
     responses: { reasoning: "", state: { kind: "encrypted", value } },
     ollama: { reasoning },
@@ -181,5 +181,5 @@ function partsOf(vendor: Api, id: string, calls: number, value: string): AnswerP
     ...(vendor === "gemini" && at === 0 && { state: callState(value) }),
   }));
   const text = { text: `${markerOf(id)} ${calls === 0 ? "It rains." : "Let me look."}` };
-  return [...(thought[vendor] ? [thought[vendor]] : []), text, ...called];
+  return [...(reasoned[vendor] ? [reasoned[vendor]] : []), text, ...called];
 }
