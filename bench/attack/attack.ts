@@ -5,7 +5,7 @@
 export interface Attack {
   /** Names the row in the table, and is matched by `--row`: "20 MB of one stop string". */
   readonly name: string;
-  /** True for attacks that take more than about ten seconds: they run only with `--all`. */
+  /** True for attacks that run only with `--all`: they take more than about ten seconds, or a test tries nearly the same. */
   readonly slow?: boolean;
   /** Starts what it attacks, attacks it, stops it again, and reports the outcome. Resolves also when the server did not hold. */
   run(): Promise<AttackOutcome>;

@@ -7,7 +7,7 @@ export interface Block {
   readonly line: number;
   readonly language: string;
   readonly text: string;
-  /** From `<!-- skip: reason -->` in the line above it, or where the command of `<!-- needs: command -->` is not on the PATH. */
+  /** From `<!-- skip: reason -->` above it, with or without an empty line between, or where the command of `<!-- needs: command -->` is not on the PATH. */
   readonly skip: string | undefined;
 }
 
@@ -21,7 +21,7 @@ export function readBlocks(file: string, markdown: string): Block[] {
     const end = lines.indexOf("```", at + 1);
     if (end === -1) throw new Error(`${file}:${at + 1}: the block has no end`);
     const [, language = ""] = fence;
-    const [, note, what = ""] = /^<!-- (skip|needs): (.+) -->$/.exec(lines[at - 1] ?? "") ?? [];
+    const [, note, what = ""] = /^<!-- (skip|needs): (.+) -->$/.exec(lines[at - 1] || (lines[at - 2] ?? "")) ?? [];
     const skip = note === "needs" ? missing(what) : note && what;
     blocks.push({ file, line: at + 1, language, text: lines.slice(at + 1, end).join("\n"), skip });
     at = end;

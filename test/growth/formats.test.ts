@@ -39,7 +39,7 @@ function measure(
 }
 
 test.each(knownFormats.map((format, at) => [format.id, format, at] as const))("%s", (id, format, at) => {
-  measure(`format ${id}`, dailyPart(Object.entries(textShapes(markersOf(format))), 3, at), (pieces) => {
+  measure(`format ${id}`, dailyPart(Object.entries(textShapes(markersOf(format))), 6, at), (pieces) => {
     const reader = new TextReader({ format, choice: 0, newCallId: () => "call_1", stop: ["never"] });
     for (const piece of pieces) reader.push(piece);
     return reader.end();

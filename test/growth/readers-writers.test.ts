@@ -59,9 +59,9 @@ function requestOf(port: Port, profile = lean): ReadRequest {
 
 let measured = 0;
 
-/** Prints the worst growth, and fails for each shape that grows too much. The profiles of a writer follow each other, and share the shapes by day. */
+/** Prints the worst growth, and fails for each shape that grows too much. By day, each has other shapes than the one before. */
 function measure(what: string, shapes: Readonly<Record<string, (size: number) => () => unknown>>): void {
-  const ratios = dailyPart(Object.entries(shapes), 2, measured++).map(
+  const ratios = dailyPart(Object.entries(shapes), 4, measured++).map(
     ([shape, work]) => [shape, growthOf(work)] as const,
   );
   const [worst] = ratios.toSorted(([, a], [, b]) => b - a);

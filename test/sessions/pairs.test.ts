@@ -12,8 +12,8 @@ import { serveSources, sources } from "./sources.ts";
 import type { Running } from "./sources.ts";
 
 /*
- * Sessions that change their model: two turns over one source, two over another one, and one over the first again, for every ordered pair.
- * Each pair has one API of clients, and every API each source on both sides; at night every pair has every API.
+ * Sessions that change their model: two turns over one source, two over another one, and one over the first again, for ordered pairs.
+ * By day, half of the pairs have one API of clients each, and every API each source on both sides; at night every pair has every API.
  */
 
 let running: Running;
@@ -35,7 +35,7 @@ test.each(clients.map((client, at) => [client.name, client, at] as const))(
   async (_, client, at) => {
     const cells = sources.flatMap(({ name: from }, i) =>
       sources.flatMap(({ name: to }, j): Cell[] =>
-        isNightly || (i + j) % clients.length === at
+        isNightly || (i + j) % (2 * clients.length) === at
           ? [
               {
                 name: `${client.name} | ${from} → ${to}`,

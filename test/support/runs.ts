@@ -10,11 +10,12 @@ export function times(normal: number): number {
 }
 
 /**
- * Of cases that differ little, one of `share` with all other tests, and all of them at night. `first` is which one: tests with the same list
- * begin at different places, so that together they try each case.
+ * Of cases that differ little, one of `share` with all other tests, at least one in any case, and all of them at night. `first` is which one:
+ * tests with the same list begin at different places, so that together they try each case.
  */
 export function dailyPart<Case>(cases: readonly Case[], share: number, first = 0): Case[] {
-  return isNightly ? [...cases] : cases.filter((_, at) => (at + first) % share === 0);
+  const step = Math.min(share, cases.length);
+  return isNightly ? [...cases] : cases.filter((_, at) => (at + first) % step === 0);
 }
 
 /** The same as options of fast-check. With all other tests the seed is fixed: the tests of a commit are the same each time. */

@@ -32,7 +32,7 @@ const answer: readonly GenerationEvent[] = [
 
 let lists = 0;
 /** By day, each place of a body has some of the hostile values. */
-const part = <Body>(bodies: Iterable<Body>): Body[] => dailyPart([...bodies], 5, lists++);
+const part = <Body>(bodies: Iterable<Body>): Body[] => dailyPart([...bodies], 10, lists++);
 
 /** Reads a body as the path does; a request that is accepted is answered, and sent to another server of each API. */
 function readAt(path: string, body: unknown): void {
