@@ -261,7 +261,7 @@ export function judgeAnswer({ fact, client, received, answer }: Observed): FactF
   const vendor = last.api;
   const scripted = fact.answer?.failure;
   const texts = { clientSide: answer.text.slice(0, 4000), vendorSide: last.sent.slice(0, 4000) };
-  if (scripted) return judgeError(fact, scripted(vendor), answer, client === vendor, texts);
+  if (scripted) return judgeError(fact, scripted(vendor), answer, client === vendor, texts, scripted(client).status);
   const { cutAfter } = fact.answer ?? {};
   if (cutAfter !== undefined && answer.status >= 500) return [];
   if (answer.status !== 200)
@@ -351,6 +351,8 @@ function judgeError(
   answer: GatewayAnswer,
   isSame: boolean,
   texts: { readonly clientSide: string; readonly vendorSide: string },
+  /** Of the same error in the client's API: Google has no 401 for a wrong key. */
+  ownStatus: number,
 ): FactFinding[] {
   // Named by the fact: two errors of an API may have the same status.
   const path = nameOf(fact).replace(/^error-(\d+)-.*$/, "status $1");
@@ -358,7 +360,7 @@ function judgeError(
   const add = (severity: Severity, what: string, message: string): void =>
     void found.push({ side: "answer", kind: "error-changed", severity, path: `${path} ${what}`, message, ...texts });
   const isSameClass = status >= 500 && answer.status >= 500;
-  if (answer.status !== status)
+  if (answer.status !== status && answer.status !== ownStatus)
     add(
       answer.status === 200 ? "error" : isSameClass ? "note" : "warning",
       "status",

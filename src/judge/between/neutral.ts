@@ -179,6 +179,7 @@ function neutralPart(part: ContentPart | AssistantPart, order: (id: string) => n
         },
       ];
     case "reasoning":
+      if (part.text === "" && !part.state) return [];
       return [{ reasoning: part.text || undefined, state: part.state && stateOf(part.state) }];
     case "file":
       return [{ file: part.name, data: part.data?.replace(/^data:[^,]*,/, ""), text: part.text, url: part.url }];

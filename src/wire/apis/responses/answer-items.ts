@@ -90,6 +90,11 @@ export class AnswerItems {
     (known ?? this.#add(kind, id, index)).whole(raw);
   }
 
+  /** Whether an event belongs to an item that was closed when another one began. */
+  isClosed(kind: ItemKind, event: JsonObject): boolean {
+    return this.#find(kind, nonEmpty(event["item_id"]), event["output_index"])?.closed === true;
+  }
+
   /** Returns the item that an event belongs to; adds one if none was announced. */
   of(kind: ItemKind, event: JsonObject): AnswerItem {
     const id = nonEmpty(event["item_id"]);

@@ -89,6 +89,30 @@ describe("what other servers leave out", () => {
     expect(repairs).toContain("item-order");
   });
 
+  // LiteLLM 1.108.7; the text was read again from the events that end it.
+  test("a message that ends after the call that follows it is read once", () => {
+    const message = { type: "message", id: "msg_0", role: "assistant" };
+    const place = { item_id: "msg_0", output_index: 0, content_index: 0 };
+    const part = { type: "output_text", text: "Let me look.", annotations: [] };
+    const call = { type: "function_call", id: "fc_1", call_id: "call_1", name: "f", arguments: "{}" };
+    const { generation } = read(
+      sse([
+        { type: "response.output_item.added", output_index: 0, item: { ...message, content: [] } },
+        { type: "response.content_part.added", ...place, part: { ...part, text: "" } },
+        { type: "response.output_text.delta", ...place, delta: "Let me look." },
+        { type: "response.output_item.added", output_index: 1, item: { ...call, arguments: "" } },
+        { type: "response.function_call_arguments.delta", item_id: "fc_1", output_index: 1, delta: "{}" },
+        { type: "response.output_item.done", output_index: 1, item: call },
+        { type: "response.output_text.done", ...place, text: "Let me look." },
+        { type: "response.content_part.done", ...place, part },
+        { type: "response.output_item.done", output_index: 0, item: { ...message, content: [part] } },
+        completed,
+      ]),
+    );
+    const [choice] = generation.choices;
+    expect([choice?.text, choice?.toolCalls.length]).toEqual(["Let me look.", 1]);
+  });
+
   test("a call whose name comes with its end, and one without an id or arguments", () => {
     const chunk = { type: "response.function_call_arguments.delta", item_id: "fc_0", output_index: 0, delta: "{}" };
     const done = (index: number, item: Event): Event => ({

@@ -107,12 +107,14 @@ export class ResponseReader extends AnswerReader {
     const kind = kindOfEvent(type, event);
     if (kind === null) return;
     this.#start();
-    const item = this.#items.of(kind, event);
-    const { part, annotation, delta, logprobs } = event;
     // Some servers leave out the prefix.
     const full = type.startsWith("response.") ? type : `response.${type}`;
     const at = full.lastIndexOf(".");
     const [name, step] = [full.slice(0, at), full.slice(at + 1)];
+    // LiteLLM ends a message after the calls that follow it.
+    if (step === "done" && this.#items.isClosed(kind, event)) return;
+    const item = this.#items.of(kind, event);
+    const { part, annotation, delta, logprobs } = event;
     if (name === "response.content_part") {
       if (!isObject(part)) return;
       if (step === "added") item.partAdded(indexIn(event, "content"), part);
