@@ -4,13 +4,14 @@ import type { RealServer } from "./server.ts";
 
 const packages = pythonPackages("mellea");
 
-/** Sends the last message to the server behind it, with the tools and the schema of the request. */
+/** Sends the texts of the conversation to the server behind it, with the tools and the schema of the request. */
 const program = `
 import os
 from mellea.backends.model_options import ModelOption
 from mellea.backends.openai import OpenAIBackend
 from mellea.backends.tools import MelleaTool
-from mellea.stdlib.context import SimpleContext
+from mellea.stdlib.components.chat import Message
+from mellea.stdlib.context import ChatContext
 from mellea.stdlib.session import MelleaSession
 
 backend = OpenAIBackend(model_id=os.environ["UPSTREAM_MODEL"], base_url=os.environ["UPSTREAM_URL"], api_key="none")
@@ -22,7 +23,10 @@ async def serve(input, requirements=None, model_options=None, format=None, clien
     if named:
         options[ModelOption.TOOLS] = named
     text = input[-1].get_text_content() or ""
-    session = MelleaSession(backend, ctx=SimpleContext())
+    context = ChatContext()
+    for earlier in input[:-1]:
+        context = context.add(Message(earlier.role, earlier.get_text_content() or ""))
+    session = MelleaSession(backend, ctx=context)
     return await session.ainstruct(
         description=text, strategy=None, model_options=options, format=format, tool_calls=bool(named),
         await_result=not options.get(ModelOption.STREAM, False),
