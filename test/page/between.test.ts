@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { startPassThrough } from "../between/pass-through.ts";
-import { describePage, looks, talker } from "../support/describe-page.ts";
+import { describePage, looksOf, talker } from "../support/describe-page.ts";
 import { expectAccessible, expectFits } from "../support/open-page.ts";
 import { freePort } from "../support/redis-server.ts";
 
 describePage("What a gateway loses", [talker], (at) => {
-  test.each(looks)("a loss is a row of the matrix, and a finding with both sides: %s", async (_, options) => {
+  test.each(looksOf(1))("a loss is a row of the matrix, and a finding with both sides: %s", async (_, options) => {
     const port = await freePort();
     const gateway = await startPassThrough(() => `http://127.0.0.1:${port}`, {
       request: ({ reasoning_effort: _lost, ...body }) => body,

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
 import type { Locator, Page } from "playwright-core";
 import { expectAccessible, expectFits } from "../support/open-page.ts";
-import { describePage, looks, talker } from "../support/describe-page.ts";
+import { describePage, looksOf, talker } from "../support/describe-page.ts";
 import { otherServers } from "../support/other-servers.ts";
 import { startTruewire } from "../support/serve.ts";
 import { chat } from "../support/transports.ts";
@@ -63,7 +63,7 @@ describePage("Check", [talker], (at) => {
     await close();
   });
 
-  test.each(looks)("two servers side by side: %s", async (_, options) => {
+  test.each(looksOf(2))("two servers side by side: %s", async (_, options) => {
     const spoiled = `${await listening(spoiledServer())}/v1`;
     const url = `${at.server.url}/v1`;
     const { page, wrong, close } = await at.open("check", options);
@@ -171,7 +171,7 @@ async function strictUpstream(): Promise<string[]> {
 }
 
 describePage("Profiles of upstreams", strictUpstream, (at) => {
-  test.each(looks)("are shown with the origin of each entry: %s", async (_, options) => {
+  test.each(looksOf(3))("are shown with the origin of each entry: %s", async (_, options) => {
     const { page, wrong, close } = await at.open("check", options);
     await page.getByText("What the upstreams of this server accept").click();
     await page.locator(".banner", { hasText: "The admin API needs an admin key" }).waitFor();

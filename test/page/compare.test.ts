@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { expectAccessible } from "../support/open-page.ts";
-import { describePage, looks, openPlayForEach, talker } from "../support/describe-page.ts";
+import { describePage, looksOf, openPlayForEach, talker } from "../support/describe-page.ts";
 import { event, role, startScripted, type ScriptedServer } from "../upstream/scripted-server.ts";
 import { waitMs } from "../support/hang.ts";
 
@@ -277,7 +277,7 @@ describePage("Compare", both, (at) => {
     expect(asked).toEqual([]);
   });
 
-  test.each(looks)("axe finds nothing: %s", async (_, options) => {
+  test.each(looksOf(4))("axe finds nothing: %s", async (_, options) => {
     const own = await at.open("play", options);
     await own.page.getByRole("button", { name: "Compare", exact: true }).click();
     const narrow = options.viewport.width < 900;

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import type { InspectedRequestList } from "../../src/judge/inspect/inspected-request.ts";
 import { answered, ask, expectAccessible, lastAnswer, modelsOf } from "../support/open-page.ts";
-import { describePage, looks, openPlayForEach, pageSize, talker } from "../support/describe-page.ts";
+import { describePage, looksOf, openPlayForEach, pageSize, talker } from "../support/describe-page.ts";
 import type { PageUnderTest } from "../support/describe-page.ts";
 
 const png = Buffer.from(
@@ -643,7 +643,7 @@ function notKept(at: PageUnderTest): void {
 }
 
 function forEverybody(at: PageUnderTest): void {
-  test.each(looks)("axe finds nothing: %s", async (_, options) => {
+  test.each(looksOf(5))("axe finds nothing: %s", async (_, options) => {
     const { page, wrong, close } = await at.open("play", options);
     const narrow = options.viewport.width < 1200;
     await ask(page, "a rather long title that does not fit into the list, however wide the window may be");

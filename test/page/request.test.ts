@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import type { Locator, Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
-import { describePage, looks, pageSize, talker } from "../support/describe-page.ts";
+import { describePage, looksOf, pageSize, talker } from "../support/describe-page.ts";
 import type { PageUnderTest } from "../support/describe-page.ts";
 import { expectAccessible, expectFits } from "../support/open-page.ts";
 import { chat } from "../support/transports.ts";
@@ -409,7 +409,7 @@ describePage("one request", [talker], (at) => {
     await close();
   });
 
-  test.each(looks)("axe finds nothing: %s", async (_, options) => {
+  test.each(looksOf(10))("axe finds nothing: %s", async (_, options) => {
     const { page, wrong, close } = await at.open("inspect", options);
     await asked({ messages: conversation, tools, temperature: 0.5, n: 2 });
     await asked({ messages: [...conversation, { role: "user", content: "call look" }], tools: [], temperature: 0.7 });

@@ -72,8 +72,8 @@ export const talker = "test/page/talker.js";
 export const pageSize: number = Number(process.env["TRUEWIRE_PAGE_SIZE"] ?? 1);
 
 /**
- * What a view of the page must be right in: both colours, and a wide window and a phone. Colours do not depend on the width, so each is looked
- * at once; at night, each in both.
+ * What a view of the page must be right in: both colours, and a wide window and a phone. Colours do not depend on the width, so by day each is
+ * looked at once; at night, each in both.
  */
 export const looks: readonly (readonly [string, Look])[] = (
   [
@@ -83,6 +83,11 @@ export const looks: readonly (readonly [string, Look])[] = (
     ["light, a phone", { colorScheme: "light", viewport: { width: 320, height: 640 } }],
   ] as const
 ).slice(0, pageSize > 1 ? 4 : 2);
+
+/** The same of a view whose parts others have, too: by day, `dark, a phone` for odd numbers and `light, wide` for even ones. */
+export function looksOf(view: number): readonly (readonly [string, Look])[] {
+  return pageSize > 1 ? looks : looks.filter((_, at) => at === view % 2);
+}
 
 interface Look extends BrowserContextOptions {
   readonly viewport: { readonly width: number; readonly height: number };

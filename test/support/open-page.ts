@@ -4,7 +4,6 @@ import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-c
 import { expect } from "vitest";
 import { findChromium } from "./chromium.ts";
 import { waitMs } from "./hang.ts";
-import { isNightly } from "./runs.ts";
 
 const executablePath = findChromium();
 
@@ -176,28 +175,19 @@ interface BrowserGlobals {
   };
 }
 
-/** What differs between the themes, and between a phone and a wide window. */
-const rulesOfLooks = ["color-contrast", "target-size"];
-
-/**
- * That axe finds nothing against WCAG 2.2 AA, nor against its own best practices, in what the page now shows; and that it fits. On a phone,
- * all rules run at night only.
- */
+/** That axe finds nothing against WCAG 2.2 AA, nor against its own best practices, in what the page now shows; and that it fits. */
 export async function expectAccessible(page: Page, state: string): Promise<void> {
   // By the debugger's own way: the page's policy lets no script in. The size of targets is WCAG 2.2's, which axe leaves out by default.
   if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(axeSource);
-  const isPhone = (page.viewportSize()?.width ?? 0) < 600;
-  const only = isPhone && !isNightly ? { runOnly: rulesOfLooks } : {};
-  const violations = await page.evaluate(async (only) => {
+  const violations = await page.evaluate(async () => {
     const { axe } = globalThis as unknown as { axe: { run(options: object): Promise<{ violations: Violation[] }> } };
     const options = {
       rules: { "target-size": { enabled: true } },
       resultTypes: ["violations"],
       preload: false,
-      ...only,
     };
     return (await axe.run(options)).violations;
-  }, only);
+  });
   const told = violations.flatMap(({ id, help, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${help}: ${html}: ${failureSummary}`),
   );
