@@ -257,6 +257,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       PATH: `${join(root, "bin")}:${process.env.PATH ?? ""}`,
       CURL_HOME: root,
       TRUEWIRE_KEY: "sk-example-0123456789",
+      TOKEN_SECRET: "a secret of the example",
       // Pages mean the server that they started.
       TRUEWIRE_URL: (server ?? demo).url,
     };
