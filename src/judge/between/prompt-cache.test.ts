@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { growthOf, maxGrowth } from "../../../test/support/growth.ts";
 import type { Api, Json } from "./facts.ts";
-import { cachedTokens, PromptCache, promptTokensOf } from "./prompt-cache.ts";
+import { cachedTokens, judgeCache, PromptCache, promptTokensOf } from "./prompt-cache.ts";
 
 const text = (characters: number): string => "x".repeat(characters);
 const user = (content: unknown): object => ({ role: "user", content });
@@ -93,4 +93,44 @@ test("the tokens are counted in linear time", () => {
     return () => cachedTokens("messages", body, body);
   });
   expect(growth).toBeLessThan(maxGrowth);
+});
+
+// A gateway that writes some characters less made a step of 128 tokens of them, which was reported as a loss.
+test("one step of OpenAI's cache is no loss, and a prompt that begins in another way is", () => {
+  const turns = (first: string): Json => ({ messages: [user(first)] });
+  const more = (first: string): Json => ({ messages: [user(first), user("more")] });
+  const seen = (body: Json) => ({ api: "chat" as const, body, text: "" });
+  const judged = (earlier: string, later: string) =>
+    judgeCache(
+      seen(turns(earlier)),
+      seen(more(later)),
+      { input: 3, cached: 0.3 },
+      {
+        api: "chat",
+        earlier: turns(text(8172)),
+        later: more(text(8172)),
+      },
+    );
+  expect(cachedTokens("chat", turns(text(8172)), more(text(8172)))).toBe(2048);
+  expect(cachedTokens("chat", turns(text(8100)), more(text(8100)))).toBe(1920);
+  expect(judged(text(8100), text(8100))).toEqual([]);
+  expect(judged(text(8172), `y${text(8171)}`)).toMatchObject([{ kind: "cache-lost", path: "prompt" }]);
+});
+
+test("of another API, only a prompt that grows is one that the vendor could have", () => {
+  const body = (first: string): Json => ({ messages: [user(first), user("more")] });
+  const seen = (first: string) => ({ api: "chat" as const, body: body(first), text: "" });
+  const judged = (later: Json) =>
+    judgeCache(
+      seen(text(8000)),
+      seen(`y${text(7999)}`),
+      { input: 3, cached: 0.3 },
+      {
+        api: "messages",
+        earlier: { system: "A rule.", ...body("a") },
+        later,
+      },
+    );
+  expect(judged({ system: "A rule.", ...body("a") })).toHaveLength(1);
+  expect(judged({ system: "Another rule.", ...body("a") })).toEqual([]);
 });
