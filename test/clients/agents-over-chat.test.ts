@@ -35,7 +35,9 @@ async function serve(server: ChatServer, turns: readonly Turn[]) {
   const resultsOf = (body: Json): number => listOf(body["messages"]).filter(({ role }) => role === "tool").length;
   const upstream = await startChat(server, (body) => turns[resultsOf(body)] ?? "Done.", ["scripted"]);
   closeAfterTest(() => upstream.close());
-  const truewire = await startGateway(upstream.url, { aliases: ["claude-*"] });
+  // It was asked over its OpenAI endpoint, as its model has no tag: the prompt was cut without a word.
+  const api = server === ollamaNative ? "ollama" : "chat";
+  const truewire = await startGateway(upstream.url, { api, aliases: ["claude-*"] });
   closeAfterTest(() => truewire.close(0));
   return { upstream, truewire };
 }

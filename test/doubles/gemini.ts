@@ -1,3 +1,4 @@
+import { missingSignature, signatureStandIns } from "../../src/wire/apis/gemini/turn-rules.ts";
 import { callMessages, callsOfMessage, listOf, objectOf, signer } from "./chat-server.ts";
 import type { ChatServer, Json, Refusal } from "./chat-server.ts";
 import type { TaskCall } from "./task.ts";
@@ -28,8 +29,6 @@ const members = [
   "reasoning_effort",
   "extra_body",
 ];
-
-const sentinels = new Set(["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"]);
 
 const messageMembers: Readonly<Record<string, readonly string[]>> = {
   system: ["role", "content", "name"],
@@ -65,7 +64,7 @@ export function gemini(model = "gemini-3-pro-preview"): ChatServer {
         const made = calls[index];
         if (signature === undefined) {
           if (since && index === 0) return invalid(missingSignature(String(made?.name), at));
-        } else if (!sentinels.has(String(signature)) && !(made && isValid(signature, ...contentOf(made))))
+        } else if (!signatureStandIns.has(String(signature)) && !(made && isValid(signature, ...contentOf(made))))
           return invalid("Corrupted thought signature.");
       }
     }
@@ -87,15 +86,6 @@ function unknownMembers(object: Json, known: readonly string[], place = ""): str
   return Object.keys(object)
     .filter((name) => !known.includes(name))
     .map((name) => `Invalid JSON payload received. Unknown name "${name}"${place}: Cannot find field.`);
-}
-
-/** What Gemini says of a call without its signature. */
-export function missingSignature(name: string, position: number): string {
-  return (
-    "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing " +
-    `thought_signature may lead to degraded model performance. Additional data, function call \`default_api:${name}\` , position ` +
-    `${position}. Please refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more details.`
-  );
 }
 
 function invalid(message: string, violations: readonly string[] = []): Refusal {

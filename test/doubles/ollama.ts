@@ -1,6 +1,10 @@
+import * as z from "zod";
+import { checkGoTypes } from "../../src/wire/apis/ollama/go-decoder.ts";
+import { ollamaTool } from "../../src/wire/apis/ollama/request-schema.ts";
+import { list } from "../../src/wire/apis/request/shapes.ts";
+import { FailureError } from "../../src/wire/core/failure.ts";
 import { sessionDouble, listOf, objectOf, readChat, refused, stepOf } from "./chat-server.ts";
 import type { ChatServer, Json, Refusal } from "./chat-server.ts";
-import { checkGo, GoJsonError, goRequests } from "./ollama-json.ts";
 import { startOllama } from "./ollama-api.ts";
 import { lostReasoning } from "./reasoning.ts";
 import { Sessions } from "./task.ts";
@@ -86,13 +90,54 @@ const goTypes: Readonly<Record<string, string>> = { number: "float64", boolean: 
 
 function unreadableJson(body: Json): Refusal | undefined {
   try {
-    checkGo(body, goRequests["/v1/chat/completions"] ?? "any");
+    checkGoTypes(completionRequest, body);
     return undefined;
   } catch (error) {
-    if (error instanceof GoJsonError) return refused(error.message);
+    if (error instanceof FailureError) return refused(error.message);
     throw error;
   }
 }
+
+const call = z
+  .object({
+    id: z.string(),
+    index: z.int(),
+    type: z.string(),
+    // A struct without a name.
+    function: z.object({ name: z.string(), arguments: z.string() }).meta({ go: "api." }),
+  })
+  .meta({ go: "openai.ToolCall" });
+
+const message = z
+  .object({
+    role: z.string(),
+    content: z.unknown(),
+    reasoning: z.string(),
+    tool_calls: list(call, { most: Infinity }),
+    name: z.string(),
+    tool_call_id: z.string(),
+  })
+  .meta({ go: "openai.Message" });
+
+/** Source: openai/openai.go, ChatCompletionRequest. */
+const completionRequest = z
+  .object({
+    model: z.string(),
+    messages: list(message, { most: Infinity }),
+    stream: z.boolean(),
+    max_tokens: z.int(),
+    seed: z.int(),
+    stop: z.unknown(),
+    temperature: z.number(),
+    frequency_penalty: z.number(),
+    presence_penalty: z.number(),
+    top_p: z.number(),
+    tools: list(ollamaTool, { most: Infinity }),
+    reasoning_effort: z.string(),
+    logprobs: z.boolean(),
+    top_logprobs: z.int(),
+  })
+  .meta({ go: "api.ChatCompletionRequest" });
 
 function isJsonObject(text: unknown): boolean {
   try {

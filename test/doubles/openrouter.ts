@@ -1,6 +1,6 @@
+import { missingSignature } from "../../src/wire/apis/gemini/turn-rules.ts";
 import { callMessages, callsOfMessage, listOf, objectOf, pieces, signer } from "./chat-server.ts";
 import type { ChatServer, Json, Refusal } from "./chat-server.ts";
-import { missingSignature } from "./gemini.ts";
 import { reasoningOfCall } from "./task.ts";
 import type { Step, TaskCall } from "./task.ts";
 

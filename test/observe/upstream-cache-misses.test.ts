@@ -114,7 +114,7 @@ describe("why an upstream processed a prompt again", () => {
     await ask(forgetful, [system(rules), first]);
     await fetch(`${sources[0].url}/chat/completions`, {
       method: "POST",
-      body: JSON.stringify({ messages: [user("Something else.")] }),
+      body: JSON.stringify({ model: "m", messages: [user("Something else.")] }),
     });
     const miss = await ask(forgetful, [system(rules), ...turns]);
     expect(miss).toMatchObject({ cause: "not-cached" });
@@ -124,7 +124,10 @@ describe("why an upstream processed a prompt again", () => {
   test("it is counted, and shown in Inspect, of a stream, too", async () => {
     const { server } = await serve();
     await ask(server, [system(`Today is 2026-11-22.\n${rules}`), first]);
-    await ask(server, [system(`Today is 2026-11-23.\n${rules}`), ...turns], { stream: true });
+    await ask(server, [system(`Today is 2026-11-23.\n${rules}`), ...turns], {
+      stream: true,
+      stream_options: { include_usage: true },
+    });
     const numbers = readExposition(await (await fetch(`${server.url}/metrics`)).text());
     expect(total(numbers, "truewire_cache_misses_total", { gen_ai_request_model: "m", cause: "date" })).toBe(1);
     const { requests } = (await (await fetch(`${server.url}/admin/requests`)).json()) as { requests: { id: string }[] };

@@ -1,6 +1,7 @@
-import { createServer } from "node:http";
-import type { ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { answerOf, type Json, type ScriptedAnswer, type ScriptedFailure } from "../../src/judge/between/facts.ts";
+import { startVendor } from "../../src/judge/between/vendor.ts";
+import { FailureError, kindOfStatus } from "../../src/wire/core/failure.ts";
+import { listOf } from "../doubles/chat-server.ts";
 
 /*
  * A chat server with the prompt cache of llama.cpp's: slots that keep the tokens of their last request, of which the one with the longest
@@ -35,13 +36,6 @@ interface Slot {
   lastUsed: number;
 }
 
-interface ChatBody {
-  readonly model?: string;
-  readonly stream?: boolean;
-  readonly messages: readonly { readonly role: string; readonly content: unknown }[];
-  readonly tools?: unknown;
-}
-
 /** The least part of a prompt that a slot must have in common with it: `slot_prompt_similarity`. */
 const minSimilarity = 0.1;
 
@@ -65,9 +59,8 @@ export async function startCachingServer(options: CachingOptions = {}): Promise<
     return best?.slot ?? free.toSorted((one, other) => one.lastUsed - other.lastUsed)[0];
   };
 
-  const answer = async (response: ServerResponse, body: ChatBody): Promise<void> => {
+  const answer = async (body: Json): Promise<ScriptedAnswer> => {
     const tokens = tokensOf(body);
-    if (tokens.length >= contextSize) return refuseLength(response, tokens.length, contextSize);
     let slot = freeSlot(tokens);
     while (!slot) {
       await new Promise<void>((resolve) => deferred.push(resolve));
@@ -89,51 +82,50 @@ export async function startCachingServer(options: CachingOptions = {}): Promise<
     if (ms > 0) await (prefill = prefill.then(() => new Promise((resolve) => setTimeout(resolve, ms))));
     const text = `Answer to ${tokens.length} tokens.`;
     answered.push({ promptTokens: tokens.length, cachedTokens, text: tokens.join(" ") });
-    write(response, body, text, tokens.length, cachedTokens);
     slot.tokens = [...tokens, ...text.split(" "), "</assistant>"];
     slot.isBusy = false;
     deferred.shift()?.();
+    const usage = {
+      promptTokens: tokens.length,
+      completionTokens: text.split(" ").length,
+      promptDetails: { cached_tokens: cachedTokens },
+    };
+    return { batches: answerOf([{ text }], { usage }) };
   };
 
-  const server = createServer((request, response) => {
-    let text = "";
-    request.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-    request.on("end", () => {
-      if (state.broken)
-        return response.writeHead(500).end('{"error":{"code":500,"message":"broken","type":"server_error"}}');
-      if (request.method === "GET")
-        return response.end(
-          JSON.stringify({ object: "list", data: [{ id: "m", object: "model", created: 7, owned_by: "llamacpp" }] }),
-        );
-      const body: unknown = text === "" ? null : JSON.parse(text);
-      if (!isChatBody(body))
-        return response
-          .writeHead(400)
-          .end('{"error":{"code":400,"message":"\\"messages\\" is required","type":"invalid_request_error"}}');
-      void answer(response, body);
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return Object.assign(state, {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    answered,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+  const { url, close } = await startVendor({
+    apis: ["chat"],
+    port: 0,
+    models: [{ id: "m", created: 7, ownedBy: "llamacpp", endpoints: ["chat"] }],
+    isKeyless: true,
+    isLenient: true,
+    other() {
+      if (state.broken) throw new FailureError({ kind: kindOfStatus(500), status: 500, message: "broken" });
+      return undefined;
     },
+    refusal({ body = {} }) {
+      if (!Array.isArray(body["messages"])) return refused('"messages" is required', "invalid_request_error");
+      const { length } = tokensOf(body);
+      if (length < contextSize) return undefined;
+      // Source: llama.cpp, tools/server/server.cpp.
+      const message = `request (${length} tokens) exceeds the available context size (${contextSize} tokens), try increasing it`;
+      return refused(message, "exceed_context_size_error", { n_prompt_tokens: length, n_ctx: contextSize });
+    },
+    answer: ({ body = {} }) => answer(body),
   });
+  return Object.assign(state, { url: `${url}/v1`, answered, close });
 }
 
-function isChatBody(body: unknown): body is ChatBody {
-  return typeof body === "object" && body !== null && "messages" in body && Array.isArray(body.messages);
+function refused(message: string, type: string, more: Json = {}): ScriptedFailure {
+  return { status: 400, body: { error: { code: 400, message, type, ...more } } };
 }
 
 /** Tools are part of the system prompt, as most chat templates write them. */
-function tokensOf({ messages, tools }: ChatBody): string[] {
+function tokensOf({ messages, tools }: Json): string[] {
   const text = (content: unknown): string => (typeof content === "string" ? content : JSON.stringify(content));
   return [
     ...(tools === undefined ? [] : [JSON.stringify(tools)]),
-    ...messages.map(({ role, content }) => `<${role}> ${text(content)} </${role}>`),
+    ...listOf(messages).map(({ role, content }) => `<${String(role)}> ${text(content)} </${String(role)}>`),
     "<assistant>",
   ].flatMap((part) => part.split(/\s+/));
 }
@@ -142,40 +134,4 @@ function commonLength(one: readonly string[], other: readonly string[]): number 
   let length = 0;
   while (length < one.length && length < other.length && one[length] === other[length]) length++;
   return length;
-}
-
-/** Source: llama.cpp, tools/server/server.cpp: `exceed_context_size_error`. */
-function refuseLength(response: ServerResponse, n_prompt_tokens: number, n_ctx: number): void {
-  const message = `request (${n_prompt_tokens} tokens) exceeds the available context size (${n_ctx} tokens), try increasing it`;
-  const error = { code: 400, message, type: "exceed_context_size_error", n_prompt_tokens, n_ctx };
-  response.writeHead(400, { "content-type": "application/json" }).end(JSON.stringify({ error }));
-}
-
-function write(
-  response: ServerResponse,
-  body: ChatBody,
-  text: string,
-  promptTokens: number,
-  cachedTokens: number,
-): void {
-  const head = { id: "chatcmpl-1", created: 1_790_000_000, model: body.model ?? "m" };
-  const completionTokens = text.split(" ").length;
-  const usage = {
-    completion_tokens: completionTokens,
-    prompt_tokens: promptTokens,
-    total_tokens: promptTokens + completionTokens,
-    prompt_tokens_details: { cached_tokens: cachedTokens },
-  };
-  if (body.stream !== true) {
-    const choices = [{ finish_reason: "stop", index: 0, message: { role: "assistant", content: text } }];
-    response.writeHead(200, { "content-type": "application/json" });
-    return void response.end(JSON.stringify({ choices, object: "chat.completion", usage, ...head }));
-  }
-  const chunk = (choices: unknown, more: object = {}): string =>
-    `data: ${JSON.stringify({ choices, ...head, object: "chat.completion.chunk", ...more })}\n\n`;
-  response.writeHead(200, { "content-type": "text/event-stream" });
-  response.write(chunk([{ finish_reason: null, index: 0, delta: { role: "assistant", content: null } }]));
-  response.write(chunk([{ finish_reason: null, index: 0, delta: { content: text } }]));
-  response.write(chunk([{ finish_reason: "stop", index: 0, delta: {} }]));
-  response.end(`${chunk([], { usage })}data: [DONE]\n\n`);
 }

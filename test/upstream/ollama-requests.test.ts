@@ -5,12 +5,14 @@ import type { Message } from "../../src/wire/core/message.ts";
 import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { contextFor, contextSize } from "../../src/wire/apis/ollama/context.ts";
 import { ollamaChatRequest, ollamaGenerateRequest } from "../../src/wire/apis/ollama/request-schema.ts";
+import { exact } from "../../src/wire/apis/profile.ts";
+import { checkGoTypes } from "../../src/wire/apis/ollama/go-decoder.ts";
+import { readOllamaChat } from "../../src/wire/apis/ollama/request.ts";
 import { ollamaSource, ollamaTextSource } from "../../src/wire/apis/ollama/send.ts";
-import { checkGo, goRequests, optionRefusal } from "../doubles/ollama-json.ts";
 
 /*
- * What is sent to Ollama is judged by Ollama's own rules (test/support/ollama-json.ts), and by the schemas of its requests. A request that
- * Ollama cannot serve is refused in words before.
+ * What is sent to Ollama is judged by Ollama's own rules (profile exact), and by the schemas of its requests. A request that Ollama cannot serve
+ * is refused in words before.
  */
 
 const word = fc.stringMatching(/^[a-z]{1,6}$/);
@@ -158,9 +160,10 @@ test("for 1,000 requests, Ollama can read what is sent, or the request is refuse
       }
       sent++;
       const json = JSON.parse(JSON.stringify(body)) as Record<string, unknown>;
-      checkGo(json, goRequests[String(source.path)] ?? "any");
-      expect(optionRefusal(json["options"] as Record<string, unknown>)).toBeUndefined();
-      const read = (given.kind === "chat" ? ollamaChatRequest : ollamaGenerateRequest).safeParse(json);
+      const schema = given.kind === "chat" ? ollamaChatRequest : ollamaGenerateRequest;
+      checkGoTypes(schema, json);
+      readOllamaChat({ model: "m", options: json["options"] }, "r", { profile: exact });
+      const read = schema.safeParse(json);
       expect(read.error?.issues).toBeUndefined();
       expect(json).toMatchObject({ model: "m", stream: others.stream, truncate: false, shift: false });
       // A model that does not reason refuses `think`.

@@ -64,7 +64,7 @@ export interface Fact {
 }
 
 export interface ScriptedAnswer {
-  readonly batches?: readonly (readonly GenerationEvent[])[];
+  readonly batches?: Iterable<readonly GenerationEvent[]>;
   /** An error before the answer, in the form of the API by which the vendor is asked. */
   readonly failure?: (api: Api) => ScriptedFailure;
   /** Milliseconds between batches. */

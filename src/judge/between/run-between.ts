@@ -236,9 +236,9 @@ function thinks(body: Json | undefined): boolean {
   return isObject(thinking) && thinking["type"] !== "disabled";
 }
 
-function withoutReasoning(batches: readonly (readonly GenerationEvent[])[]): GenerationEvent[][] {
+function withoutReasoning(batches: Iterable<readonly GenerationEvent[]>): GenerationEvent[][] {
   let isReasoning = false;
-  return batches.map((batch) =>
+  return [...batches].map((batch) =>
     batch.filter((event) => {
       const was = isReasoning;
       if (event.type === "part-start") isReasoning = event.kind === "reasoning";

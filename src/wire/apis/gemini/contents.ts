@@ -15,7 +15,7 @@ import type { geminiRequest, geminiRequestPart } from "./request-schema.ts";
 import { callState, openSignature } from "./signatures.ts";
 
 type Body = z.infer<typeof geminiRequest>;
-type RequestContent = NonNullable<NonNullable<Body["contents"]>[number]>;
+export type ReadContent = NonNullable<NonNullable<Body["contents"]>[number]>;
 type RequestPart = z.infer<typeof geminiRequestPart>;
 type FunctionResponse = NonNullable<RequestPart["functionResponse"]>;
 
@@ -79,7 +79,7 @@ class ContentReader {
     this.#judging = judging;
   }
 
-  *read({ role: given, parts }: RequestContent, path: string): Steps<void> {
+  *read({ role: given, parts }: ReadContent, path: string): Steps<void> {
     const role = this.#roleOf(given, path);
     if ((parts ?? []).length === 0)
       this.#refuse(`* GenerateContentRequest.${path}.parts: contents.parts must not be empty.\n`, `${path}.parts`);
@@ -104,7 +104,8 @@ class ContentReader {
   }
 
   #refuse(words: string, param: string): void {
-    if (!this.#judging.forwards) refuseOrWarn(invalidRequest(words, param), "Google", this.#judging);
+    const { forwards, profile } = this.#judging;
+    if (!forwards || profile.isVendor) refuseOrWarn(invalidRequest(words, param), "Google", this.#judging);
   }
 
   #roleOf(role: string | null | undefined, path: string): "user" | "model" | "system" {

@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from "../../core/json.ts";
 import type { JsonSchema } from "../../core/message.ts";
 
 /** The depth of schemas, so that a hostile one does not overflow the stack. */
-const maxDepth = 200;
+export const maxDepth = 200;
 
 const countKeywords: ReadonlySet<string> = new Set([
   "maxItems",
@@ -23,6 +23,17 @@ const otherNames: Readonly<Record<string, string>> = {
   min_properties: "minProperties",
   property_ordering: "propertyOrdering",
 };
+
+const schemaNames: ReadonlySet<string> = new Set(
+  "type format title description nullable enum items properties required pattern example anyOf propertyOrdering default minimum maximum"
+    .split(" ")
+    .concat(...countKeywords),
+);
+
+/** Whether Google's schemas have a member, in either spelling. */
+export function isSchemaName(name: string): boolean {
+  return schemaNames.has(Object.hasOwn(otherNames, name) ? (otherNames[name] as string) : name);
+}
 
 /**
  * Returns a schema of Google's (the subset of OpenAPI in `parameters` and `responseSchema`) as JSON Schema: types in lower case, `nullable` as

@@ -6,6 +6,7 @@ import { membersOf, unwrapped } from "../members.ts";
 import type { Profile } from "../profile.ts";
 import { wouldAnswer } from "../request/vendor-rules.ts";
 import { checkedInSteps, listOf } from "../request/shapes.ts";
+import { isSchemaName, maxDepth } from "./json-schema.ts";
 
 /*
  * JSON as Google's parser reads it: the JSON of protocol buffers, with both spellings of names, and one object in place of a list.
@@ -25,6 +26,8 @@ const maxReported = 20;
 interface Reading {
   readonly pace: StepCounter;
   readonly unknown: UnknownName[];
+  /** The names of Google's schemas are read, too. */
+  readonly readsSchemas: boolean;
 }
 
 const memberNames = new WeakMap<
@@ -60,9 +63,9 @@ export function* readProtoJson<Schema extends z.ZodObject>(
 ): Steps<z.infer<Schema>> {
   if (!isObject(body))
     throw invalidRequest('Invalid JSON payload received. Unknown name "": Root element must be a message.');
-  const reading: Reading = { pace: new StepCounter(), unknown: [] };
+  const reading: Reading = { pace: new StepCounter(), unknown: [], readsSchemas: profile.isVendor === true };
   const named = yield* withSchemaNames(schema, body, "", reading);
-  if (reading.unknown.length > 0 && !forwards) {
+  if (reading.unknown.length > 0 && (!forwards || profile.isVendor)) {
     const refusal = unknownNames(reading.unknown);
     if (profile.judgesAsVendor) throw refusal;
     warnings.push(wouldAnswer(refusal, "Google"));
@@ -90,14 +93,31 @@ function* withSchemaNames(schema: z.ZodType, value: unknown, place: string, read
   for (const given of Object.keys(value)) {
     const member = names.get(given);
     const held = value[given];
-    if (member === undefined) {
-      if (reading.unknown.length < maxReported) reading.unknown.push({ name: given, place });
-    } else if (typeof held === "object" && held !== null) {
+    if (member === undefined) noteUnknown(given, place, reading);
+    else if (typeof held === "object" && held !== null) {
       const inside = place === "" ? snakeCase(given) : `${place}.${snakeCase(given)}`;
       read[member.name] = yield* withSchemaNames(member.schema, held, inside, reading);
+      if (reading.readsSchemas && member.schema.meta()?.["isGoogleSchema"] === true) checkSchema(held, inside, reading);
     } else read[member.name] = held;
   }
   return read;
+}
+
+function noteUnknown(name: string, place: string, { unknown }: Reading): void {
+  if (unknown.length < maxReported) unknown.push({ name, place });
+}
+
+/** Notes the members that Google's schemas do not have. Source: https://ai.google.dev/api/caching#Schema. */
+function checkSchema(schema: unknown, place: string, reading: Reading, depth = 0): void {
+  if (!isObject(schema) || depth > maxDepth) return;
+  const { properties, items } = schema;
+  for (const name of Object.keys(schema)) if (!isSchemaName(name)) noteUnknown(name, place, reading);
+  for (const [at, one] of Object.values(isObject(properties) ? properties : {}).entries())
+    checkSchema(one, `${place}.properties[${at}].value`, reading, depth + 1);
+  checkSchema(items, `${place}.items`, reading, depth + 1);
+  const anyOf = schema["anyOf"] ?? schema["any_of"];
+  for (const [at, one] of (Array.isArray(anyOf) ? anyOf : []).entries())
+    checkSchema(one, `${place}.any_of[${at}]`, reading, depth + 1);
 }
 
 function unknownNames(unknown: readonly UnknownName[]): FailureError {

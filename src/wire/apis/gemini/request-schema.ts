@@ -24,6 +24,8 @@ const number = (proto: "TYPE_FLOAT" | "TYPE_INT32") =>
 const float = number("TYPE_FLOAT");
 const integer = number("TYPE_INT32");
 const object = anyObject().nullish();
+/** A `Schema`, the subset of OpenAPI. */
+const schema = object.meta({ isGoogleSchema: true });
 const texts = list(z.string(), { most: maxTools }).nullish();
 const any = z.unknown().optional();
 /** Adds what docs/parameters.md says of a member. */
@@ -78,8 +80,7 @@ const functionDeclaration = z.object({
   name: z.string(),
   description: text,
   behavior: text,
-  /** A `Schema`, the subset of OpenAPI. */
-  parameters: object,
+  parameters: schema,
   parametersJsonSchema: any,
   response: object,
   responseJsonSchema: any,
@@ -110,7 +111,7 @@ const toolConfig = z.object({
 export const geminiGenerationConfig = z.object({
   stopSequences: texts,
   responseMimeType: noted(text, "`application/json`, `text/plain`, or `text/x.enum` with a schema of texts"),
-  responseSchema: noted(object, "Google's subset of OpenAPI; with `propertyOrdering`"),
+  responseSchema: noted(schema, "Google's subset of OpenAPI; with `propertyOrdering`"),
   responseJsonSchema: noted(any, "any JSON Schema"),
   candidateCount: integer,
   maxOutputTokens: integer,

@@ -20,6 +20,7 @@ import { openSeal } from "../turn-seal.ts";
 import { readContents } from "./contents.ts";
 import { asJsonSchema } from "./json-schema.ts";
 import { readProtoJson } from "./proto-json.ts";
+import { turnRefusal } from "./turn-rules.ts";
 import { geminiCountRequest, geminiRequest, type geminiTool } from "./request-schema.ts";
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -98,6 +99,8 @@ function* readChecked(
       "cachedContent",
     );
   const { messages, sealed, isTextPrompt } = yield* readContents(read, turnSeal, judging);
+  const refusal = profile.isVendor && turnRefusal(read.contents ?? [], model);
+  if (refusal) throw refusal;
   const config = read.generationConfig ?? {};
   const { tools, hostedTools } = yield* toolsOf(read.tools ?? []);
   for (const tool of forwards ? [] : hostedTools) if (runs?.(tool) !== true) warnings.push(notRun(tool));

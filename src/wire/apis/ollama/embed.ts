@@ -3,6 +3,7 @@ import { FailureError, invalidRequest } from "../../core/failure.ts";
 import { JsonText } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { arrayTooLong } from "../request/refusals.ts";
+import { checkGoTypes } from "./go-decoder.ts";
 import { bodyFailure, goJson } from "./go-values.ts";
 import { keepAliveMs } from "./request.ts";
 import { ollamaEmbeddingsRequest, ollamaEmbedRequest } from "./request-schema.ts";
@@ -20,8 +21,9 @@ const maxInputs = 2048;
 
 /** Reads the body of `POST /api/embed`. Throws `FailureError` in Ollama's words. */
 export function readOllamaEmbed(body: unknown, requestId: string, profile: Profile): ReadOllamaEmbed {
+  if (profile.judgesAsVendor) checkGoTypes(ollamaEmbedRequest, body);
   const checked = ollamaEmbedRequest.safeParse(body);
-  if (!checked.success) throw bodyFailure(ollamaEmbedRequest, body, checked.error.issues, profile);
+  if (!checked.success) throw bodyFailure(body, checked.error.issues);
   const { model, input = null, dimensions, keep_alive: keepAlive } = checked.data;
   if (!model) throw new FailureError({ kind: "not-found", status: 404, message: "model '' not found", param: "model" });
   const inputs = typeof input === "string" ? (input === "" ? [] : [input]) : (input ?? []);
@@ -33,8 +35,9 @@ export function readOllamaEmbed(body: unknown, requestId: string, profile: Profi
 
 /** Reads the body of `POST /api/embeddings`, the older form. Throws `FailureError` in Ollama's words. */
 export function readOllamaEmbeddings(body: unknown, requestId: string, profile: Profile): ReadOllamaEmbed {
+  if (profile.judgesAsVendor) checkGoTypes(ollamaEmbeddingsRequest, body);
   const checked = ollamaEmbeddingsRequest.safeParse(body);
-  if (!checked.success) throw bodyFailure(ollamaEmbeddingsRequest, body, checked.error.issues, profile);
+  if (!checked.success) throw bodyFailure(body, checked.error.issues);
   const { model, prompt, keep_alive: keepAlive } = checked.data;
   if (!model) throw invalidRequest("model is required", "model");
   return embedding(requestId, model, prompt ? [prompt] : [], 0, keepAlive);

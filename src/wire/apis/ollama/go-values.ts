@@ -1,11 +1,8 @@
-import * as z from "zod";
+import type * as z from "zod";
 import { invalidRequest, type FailureError } from "../../core/failure.ts";
-import { isObject, type JsonObject } from "../../core/json.ts";
+import { isObject } from "../../core/json.ts";
 import { jsonString, jsonText, type JsonValue } from "../json-text.ts";
-import { membersOf, unwrapped } from "../members.ts";
 import { parameterFailure } from "../request/refusals.ts";
-import { listOf } from "../request/shapes.ts";
-import type { Profile } from "../profile.ts";
 
 /*
  * Values as Go reads and writes them: Ollama's server is written in Go. Source: Go's encoding/json and time packages.
@@ -68,74 +65,23 @@ export function parseGoDuration(text: string): number {
   return sign === "-" ? -total : total;
 }
 
-/**
- * The failure for a body that does not match its schema, by zod's first issue: in profile `exact` as Go's decoder words it, which names no
- * position in a list; otherwise with the whole path.
- */
-export function bodyFailure(
-  schema: z.ZodObject,
-  body: unknown,
-  issues: readonly z.core.$ZodIssue[],
-  { judgesAsVendor }: Profile,
-): FailureError {
-  const [issue] = issues;
-  const name = String(schema.meta()?.["go"]);
-  if (!isObject(body) || Array.isArray(body)) {
-    const words = judgesAsVendor
-      ? `json: cannot unmarshal ${goKind(body)} into Go value of type api.${name}`
-      : 'Expected a JSON object such as {"model": "NAME"}.';
-    return invalidRequest(words);
-  }
-  const [member = "", ...path] = issue?.path ?? [];
-  const value = body[String(member)];
-  const own = member === "think" ? thinkWords(value) : member === "keep_alive" ? keepAliveWords(value) : undefined;
-  if (own !== undefined) return invalidRequest(own, String(member));
-  const inner = issues.map((one) => ({ ...one, path: one.path.slice(1) }));
-  const plain = parameterFailure(String(member), value, inner);
-  if (!judgesAsVendor) return plain;
-  let [at, target]: [unknown, z.ZodType | undefined] = [body, schema];
-  for (const key of [member, ...path]) {
-    at = typeof at === "object" && at !== null ? (at as JsonObject)[String(key)] : undefined;
-    target = target && (typeof key === "number" ? listOf(unwrapped(target))?.item : memberOf(target, String(key)));
-  }
-  const field = [member, ...path].filter((key) => typeof key === "string").join(".");
-  const type = target && goType(target);
-  // Go reads a missing member as its zero value, which has no type to complain about.
-  if (at === undefined || type === undefined) return plain;
-  return invalidRequest(
-    `json: cannot unmarshal ${goKind(at)} into Go struct field ${name}.${field} of type ${type}`,
-    plain.failure.param ?? null,
-  );
+/** The failure for a body that does not match its schema, by zod's first issue. */
+export function bodyFailure(body: unknown, [issue, ...others]: readonly z.core.$ZodIssue[]): FailureError {
+  if (!isObject(body)) return invalidRequest('Expected a JSON object such as {"model": "NAME"}.');
+  const member = String(issue?.path[0] ?? "");
+  const value = body[member];
+  if (member === "think") return invalidRequest(thinkWords(value), member);
+  if (member === "keep_alive") return invalidRequest(keepAliveWords(value), member);
+  const inner = [issue, ...others].flatMap((one) => (one ? [{ ...one, path: one.path.slice(1) }] : []));
+  return parameterFailure(member, value, inner);
 }
 
-function thinkWords(value: unknown): string {
+export function thinkWords(value: unknown): string {
   return typeof value === "string"
     ? `invalid think value: ${goString(value.slice(0, 100))} (must be "high", "medium", "low", "max", true, or false)`
     : 'think must be a boolean or string ("high", "medium", "low", "max", true, or false)';
 }
 
-function keepAliveWords(value: unknown): string {
+export function keepAliveWords(value: unknown): string {
   return `Unsupported type: '${typeof value === "boolean" ? "bool" : Array.isArray(value) ? "[]interface {}" : "map[string]interface {}"}'`;
-}
-
-function memberOf(schema: z.ZodType, name: string): z.ZodType | undefined {
-  const object = unwrapped(schema);
-  return object instanceof z.ZodObject ? membersOf(object).find((member) => member.name === name)?.schema : undefined;
-}
-
-function goType(schema: z.ZodType): string | undefined {
-  const inner = unwrapped(schema);
-  const item = listOf(inner)?.item;
-  if (item) return `[]${goType(item)}`;
-  if (inner instanceof z.ZodString) return "string";
-  if (inner instanceof z.ZodBoolean) return "bool";
-  if (inner instanceof z.ZodNumber) return "int";
-  const name = inner.meta()?.["go"];
-  return typeof name === "string" ? name : undefined;
-}
-
-function goKind(value: unknown): string {
-  if (Array.isArray(value)) return "array";
-  if (typeof value === "number" && !Number.isInteger(value)) return `number ${value}`;
-  return typeof value === "boolean" ? "bool" : typeof value;
 }

@@ -6,6 +6,7 @@ import { isObject } from "../../core/json.ts";
 import type { JsonValue } from "../json-text.ts";
 import { inWireOrder } from "../members.ts";
 import type { Profile } from "../profile.ts";
+import { checkGoTypes } from "./go-decoder.ts";
 import { bodyFailure, goJson, goString, goTime } from "./go-values.ts";
 import { ollamaPullRequest, ollamaShowRequest } from "./request-schema.ts";
 import {
@@ -236,8 +237,9 @@ function nameOf(
 }
 
 function checked<Schema extends z.ZodObject>(schema: Schema, body: unknown, profile: Profile): z.infer<Schema> {
+  if (profile.judgesAsVendor) checkGoTypes(schema, body);
   const result = schema.safeParse(body);
-  if (!result.success) throw bodyFailure(schema, body, result.error.issues, profile);
+  if (!result.success) throw bodyFailure(body, result.error.issues);
   return result.data;
 }
 

@@ -1,4 +1,5 @@
 import type { GenerationFailure } from "../../core/events.ts";
+import type { JsonMistake } from "../../core/json-mistake.ts";
 import type { Steps } from "../../core/steps.ts";
 import { keyIn, openaiErrorFormat, type ApiErrorFormat } from "../api-error-format.ts";
 import { commonStatus } from "../error-body.ts";
@@ -43,13 +44,34 @@ function routerError({ status, code, message }: GenerationFailure): { contentTyp
   return isPath ? { contentType: "text/plain", body: "404 page not found" } : undefined;
 }
 
-function errorText({ message, code, model, param }: GenerationFailure, notFound: (model: string) => string): string {
-  if (message === malformedJson().failure.message) return "the request body is not valid JSON";
+function errorText(
+  { message, code, model, param, jsonMistake }: GenerationFailure,
+  notFound: (model: string) => string,
+): string {
+  if (message === malformedJson().failure.message)
+    return jsonMistake ? syntaxWords(jsonMistake) : "the request body is not valid JSON";
   // A local model without tokens for it. Source: server/images.go, `CheckCapabilities`.
   if (code === "unsupported_parameter" && param === "suffix") return "this model does not support insert";
   if (code !== "model_not_found" || model === undefined) return message;
   return notFound(model) + (/ Available models: .*/s.exec(message)?.[0].replace(" ", ". ") ?? "");
 }
+
+/** Source: Go's encoding/json, scanner.go. */
+function syntaxWords({ isEnd, text }: JsonMistake): string {
+  const [, expected = "", found = ""] = /: expected (.*), found (.*)$/s.exec(text) ?? [];
+  return isEnd
+    ? "unexpected EOF"
+    : `invalid character '${found}' ${scanning[expected] ?? "looking for beginning of value"}`;
+}
+
+const scanning: Readonly<Record<string, string>> = {
+  "a name in double quotes": "looking for beginning of object key string",
+  "a name in double quotes or }": "looking for beginning of object key string",
+  "a colon": "after object key",
+  "a comma or }": "after object key:value pair",
+  "a comma or ]": "after array element",
+  "the end of the body": "after top-level value",
+};
 
 export const ollamaErrorFormat: ApiErrorFormat = errorFormat((model) => `model '${model}' not found`);
 

@@ -3,7 +3,7 @@ import { anyObject, list, maxCalls, maxMessages, maxParts, maxTools } from "../r
 
 /*
  * The objects of the requests of Ollama's own API. `null` counts as absent, and unknown members are ignored, as by Go's `encoding/json`.
- * `.meta({ go })` names the type of an object in Go, which Ollama's errors for members of a wrong type contain. Source: ollama 0.33.0,
+ * `.meta({ go })` names the type in Go, which Ollama's errors for members of a wrong type contain. Source: ollama 0.33.0,
  * api/types.go.
  */
 
@@ -12,20 +12,26 @@ const text = z.string().nullish();
 const flag = z.boolean().nullish();
 
 /** Base64, as Go reads `[]byte`. */
-const images = list(z.string(), { most: maxParts }).nullish();
+const images = list(z.string().meta({ go: "api.ImageData" }), { most: maxParts }).nullish();
 
 /**
  * How long the model stays loaded: seconds, or a duration as Go writes it (`5m`, `1h30m`). 0: unload it immediately; negative: keep it
  * loaded.
  */
-export const ollamaKeepAlive = z.union([z.number(), z.string()]).nullish();
+export const ollamaKeepAlive = z.union([z.number(), z.string()]).nullish().meta({ go: "api.Duration" });
 
 export const ollamaThinkLevels = ["low", "medium", "high", "max"] as const;
 /** `true` and the levels turn reasoning on; `false` turns it off. Absent: a model that reasons does. Source: `ThinkValue`. */
-export const ollamaThink = z.union([z.boolean(), z.enum(ollamaThinkLevels)]).nullish();
+export const ollamaThink = z
+  .union([z.boolean(), z.enum(ollamaThinkLevels)])
+  .nullish()
+  .meta({ go: "api.ThinkValue" });
 
 /** "json", or a JSON schema. Source: llm/server.go, `Completion`. */
 export const ollamaFormat = z.union([z.string(), anyObject()]).nullish();
+
+/** In the name of a type: a map that keeps the order of its keys, and whose values have the type that follows. */
+export const orderedMap = "ordered ";
 
 /** Source: `ToolCall`. */
 export const ollamaRequestCall = z
@@ -35,7 +41,9 @@ export const ollamaRequestCall = z
       .object({
         index: z.int().nullish(),
         name: z.string(),
-        arguments: anyObject().nullish(),
+        arguments: anyObject()
+          .nullish()
+          .meta({ go: `${orderedMap}interface {}` }),
       })
       .meta({ go: "api.ToolCallFunction" }),
   })
@@ -53,7 +61,8 @@ export const ollamaRequestMessage = z
     tool_name: text,
     tool_call_id: text,
   })
-  .meta({ go: "api.Message" });
+  // Its `UnmarshalJSON` reads this type.
+  .meta({ go: "api.Alias", unmarshals: true });
 
 /** Source: `Tool`, `ToolFunction`. */
 export const ollamaTool = z
@@ -61,10 +70,35 @@ export const ollamaTool = z
     type: text,
     items: z.unknown().optional(),
     function: z
-      .object({ name: z.string(), description: text, parameters: anyObject().nullish() })
+      .object({
+        name: z.string(),
+        description: text,
+        parameters: anyObject().nullish().meta({ go: "api.ToolFunctionParameters" }),
+      })
       .meta({ go: "api.ToolFunction" }),
   })
   .meta({ go: "api.Tool" });
+
+const of = (go: string): z.ZodType => z.unknown().meta({ go });
+const schemaMembers = {
+  items: z.unknown(),
+  required: of("[]string"),
+  properties: of(`${orderedMap}api.ToolProperty`),
+};
+
+/** The structs of what any object is taken for here, because other servers take more. */
+export const goStructs: Readonly<Record<string, z.ZodObject>> = {
+  "api.ToolFunctionParameters": z.object({ type: text, $defs: z.unknown(), ...schemaMembers }),
+  "api.ToolProperty": z
+    .object({
+      anyOf: of("[]api.ToolProperty"),
+      type: of("api.PropertyType"),
+      description: text,
+      enum: of("[]interface {}"),
+      ...schemaMembers,
+    })
+    .meta({ unmarshals: true }),
+};
 
 const integer = z.number().nullish();
 const decimal = z.number().nullish();
@@ -96,7 +130,7 @@ export const ollamaOptions = z.object({
   stop: z.array(z.string()).nullish().meta({ go: "array" }),
 });
 
-const shared = { keep_alive: ollamaKeepAlive, options: anyObject().nullish() };
+const shared = { keep_alive: ollamaKeepAlive, options: anyObject().nullish().meta({ go: "map[string]interface {}" }) };
 
 /** The members that the requests of both endpoints have. */
 const generating = {
@@ -118,11 +152,11 @@ const generating = {
 export const ollamaChatRequest = z
   .object({
     model: text,
-    messages: list(ollamaRequestMessage, { most: maxMessages }).nullish(),
-    tools: list(ollamaTool, { most: maxTools }).nullish(),
+    messages: list(ollamaRequestMessage, { most: maxMessages }).nullish().meta({ go: "[]api.Message" }),
+    tools: list(ollamaTool, { most: maxTools }).nullish().meta({ go: "api.Tools" }),
     ...generating,
   })
-  .meta({ go: "ChatRequest" });
+  .meta({ go: "api.ChatRequest" });
 
 /** The body of `POST /api/generate`. Source: `GenerateRequest`. */
 export const ollamaGenerateRequest = z
@@ -138,7 +172,7 @@ export const ollamaGenerateRequest = z
     images,
     ...generating,
   })
-  .meta({ go: "GenerateRequest" });
+  .meta({ go: "api.GenerateRequest" });
 
 /** The body of `POST /api/embed`. Source: `EmbedRequest`. */
 export const ollamaEmbedRequest = z
@@ -149,12 +183,12 @@ export const ollamaEmbedRequest = z
     dimensions: z.int().nullish(),
     ...shared,
   })
-  .meta({ go: "EmbedRequest" });
+  .meta({ go: "api.EmbedRequest" });
 
 /** The body of `POST /api/embeddings`, the older form. Source: `EmbeddingRequest`. */
 export const ollamaEmbeddingsRequest = z
   .object({ model: text, prompt: text, ...shared })
-  .meta({ go: "EmbeddingRequest" });
+  .meta({ go: "api.EmbeddingRequest" });
 
 /** The older name of `model` in the requests about models. */
 const names = { model: text, name: text };
@@ -162,7 +196,7 @@ const names = { model: text, name: text };
 /** The body of `POST /api/show`. Source: `ShowRequest`. */
 export const ollamaShowRequest = z
   .object({ ...names, system: text, template: text, verbose: flag, options: anyObject().nullish() })
-  .meta({ go: "ShowRequest" });
+  .meta({ go: "api.ShowRequest" });
 
 /** The body of `POST /api/pull`. Source: `PullRequest`. */
-export const ollamaPullRequest = z.object({ ...names, insecure: flag, stream: flag }).meta({ go: "PullRequest" });
+export const ollamaPullRequest = z.object({ ...names, insecure: flag, stream: flag }).meta({ go: "api.PullRequest" });

@@ -20,6 +20,7 @@ import { checkedForServer, unknownValue } from "../request/parameter.ts";
 import { OpenCalls } from "../request/open-calls.ts";
 import { checkTotalLength, invalidValue, tooManyUnknown } from "../request/refusals.ts";
 import { maxUnknownMembers } from "../request/shapes.ts";
+import { checkGoTypes } from "./go-decoder.ts";
 import { bodyFailure, goString, parseGoDuration } from "./go-values.ts";
 import {
   ollamaChatRequest,
@@ -145,8 +146,9 @@ function* draftOf<Body extends ChatBody | GenerateBody>(
   body: unknown,
   { profile = lean, forwards = false }: ReadOptions,
 ): Steps<Draft<Body>> {
+  if (profile.judgesAsVendor) checkGoTypes(schema, body);
   const { checked, unknown } = yield* checkedForServer(schema, body, forwards);
-  if (!checked.success) throw bodyFailure(schema, body, checked.error.issues, profile);
+  if (!checked.success) throw bodyFailure(body, checked.error.issues);
   const read = checked.data as Body;
   const warnings = unknown.map(([name = "", ...path]) => unknownValue(String(name), path));
   const top = read.top_logprobs ?? 0;
