@@ -13,6 +13,7 @@ import { codexLauncher } from "../test/support/codex.ts";
 import { ollama } from "../test/doubles/ollama.ts";
 import { listOf, objectOf, startChat } from "../test/doubles/chat-server.ts";
 import type { Json, Turn } from "../test/doubles/chat-server.ts";
+import { freePort } from "../test/support/redis-server.ts";
 
 /**
  * A stopwatch for the first five minutes: the commands that a person types, and the seconds until each goal is reached, from a machine that
@@ -204,14 +205,6 @@ async function stop(child: ChildProcess): Promise<void> {
   const closed = once(child, "close");
   process.kill(-(child.pid ?? 0), "SIGTERM");
   await closed;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
 }
 
 function print(): void {

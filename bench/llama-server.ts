@@ -1,10 +1,9 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { basename, dirname, join, resolve } from "node:path";
 import { libraryFolders } from "../src/engines/llama/libraries/library-folders.ts";
+import { freePort } from "../test/support/redis-server.ts";
 
 /** llama.cpp's own server, as `TRUEWIRE_LLAMA_SERVER` names it. */
 export const llamaServerFile: string | undefined = process.env.TRUEWIRE_LLAMA_SERVER;
@@ -104,12 +103,4 @@ export async function startLlamaServer(options: LlamaServerOptions): Promise<Run
     await new Promise((settle) => setTimeout(settle, 100));
   }
   return { url, pid: child.pid ?? 0, stop };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((settle) => server.listen(0, "127.0.0.1", settle));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((settle) => server.close(settle));
-  return port;
 }

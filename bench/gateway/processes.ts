@@ -2,13 +2,12 @@ import { spawn, spawnSync } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
 import type { Job, Outcome } from "./client.ts";
+import { freePort } from "../../test/support/redis-server.ts";
 
 const children: ChildProcess[] = [];
 
@@ -74,14 +73,6 @@ http {
     await setTimeout(20);
   }
   return { url, pid: child.pid ?? 0, stop: () => void child.kill() };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
 }
 
 /** Starts a process of clients; the function that it gives runs a job there. */

@@ -1,5 +1,4 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listen } from "../support/listen.ts";
 import { request as send } from "undici";
 
 /** How a gateway changes what it passes on. Each function gets text as it came, and returns what is sent in its place. */
@@ -18,7 +17,7 @@ export interface Mutation {
 
 /** A gateway before a vendor, that changes nothing but what the mutation says. */
 export async function startPassThrough(vendorUrl: () => string, mutation: Mutation = {}) {
-  const server = createServer((request, response) => {
+  return listen((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => void pass(Buffer.concat(chunks).toString()).catch(() => response.destroy()));
@@ -63,12 +62,4 @@ export async function startPassThrough(vendorUrl: () => string, mutation: Mutati
       response.end(mutation.answer?.(whole, isStream));
     };
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
 }

@@ -11,7 +11,7 @@ import { type BetweenRun, runBetween } from "../../src/judge/between/run-between
 import { startVendor } from "../../src/judge/between/vendor.ts";
 import { writeRecording } from "../../src/judge/capture/recording.ts";
 import { recordServer } from "../../src/judge/capture/record-server.ts";
-import { listen } from "../doubles/chat-server.ts";
+import { listen } from "../support/listen.ts";
 import { freePort } from "../support/redis-server.ts";
 import { runTruewire } from "../support/serve.ts";
 import { type Mutation, startPassThrough } from "./pass-through.ts";

@@ -1,12 +1,11 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { recordServer } from "../../src/judge/capture/record-server.ts";
 import { writeRecording } from "../../src/judge/capture/recording.ts";
 import { startCachingServer } from "../support/caching-server.ts";
-import { closeAfterTest } from "../support/close-after-test.ts";
+import { closeAfterTest, listenInTest } from "../support/close-after-test.ts";
 import { runTruewire } from "../support/serve.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-cache-why-"));
@@ -32,11 +31,9 @@ async function recorded(bodies: readonly object[]): Promise<string> {
     keep: (exchange) => lines.push(writeRecording(exchange)),
     log: () => {},
   });
-  await new Promise<void>((resolve) => recorder.listen(0, "127.0.0.1", resolve));
-  closeAfterTest(() => recorder.close());
-  const { port } = recorder.address() as AddressInfo;
+  const { url } = await listenInTest(recorder);
   for (const body of bodies) {
-    const response = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+    const response = await fetch(`${url}/v1/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ model: "m", stream: true, stream_options: { include_usage: true }, ...body }),

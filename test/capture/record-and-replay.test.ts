@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createServer, request as httpRequest } from "node:http";
-import type { AddressInfo } from "node:net";
+import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -9,7 +8,7 @@ import OpenAI from "openai";
 import { afterAll, describe, expect, test } from "vitest";
 import { builtMain } from "../support/serve.ts";
 import { serveTurns } from "../support/serve-turns.ts";
-import { closeAfterTest } from "../support/close-after-test.ts";
+import { closeAfterTest, listenInTest } from "../support/close-after-test.ts";
 
 if (!existsSync("/dev/full")) console.log("skipped: this system has no /dev/full, which is a disk that is always full");
 const folder = mkdtempSync(join(tmpdir(), "truewire-capture-"));
@@ -44,7 +43,7 @@ async function start(
 
 /** A server that sends these pieces as they are. */
 async function sending(pieces: readonly Uint8Array[], breaksOff = false): Promise<string> {
-  const server = createServer((request, response) => {
+  const { url } = await listenInTest((request, response) => {
     request.resume().on("end", async () => {
       response.writeHead(200, { "Content-Type": "text/event-stream", "Set-Cookie": "session=secret", "X-Kept": "yes" });
       for (const piece of pieces) {
@@ -55,9 +54,7 @@ async function sending(pieces: readonly Uint8Array[], breaksOff = false): Promis
       else response.end();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closeAfterTest(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  return `${url}/v1`;
 }
 
 const post = (url: string, body: object): Promise<Response> =>
@@ -190,14 +187,12 @@ describe("record and replay", () => {
   // Every web page could use the recorded server through it, by its own name or another one that points here (DNS rebinding).
   test("a page of another site, and a name that anybody may own, are refused, and reach no server", async () => {
     let asked = 0;
-    const target = createServer((request, response) => {
+    const target = await listenInTest((request, response) => {
       asked++;
       request.resume().on("end", () => response.end("{}"));
     });
-    await new Promise<void>((resolve) => target.listen(0, "127.0.0.1", resolve));
-    closeAfterTest(() => target.close());
     const output = file("pages.jsonl");
-    const url = `http://127.0.0.1:${(target.address() as AddressInfo).port}/v1`;
+    const url = `${target.url}/v1`;
     const recorder = await start("record", url, "--output", output);
     const { port } = new URL(recorder.url);
     const send = (path: string, headers: Record<string, string>): Promise<number> =>

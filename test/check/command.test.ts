@@ -1,13 +1,12 @@
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHandler } from "../../src/server.ts";
 import { builtMain, runTruewire } from "../support/serve.ts";
+import { listen, type Listening } from "../support/listen.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { logprobExchange } from "./legal/logprobs.ts";
 
@@ -20,7 +19,7 @@ const warned = join(folder, "warned.sse");
 const request = join(folder, "request.json");
 
 /** Answers `/v1/…` as Truewire does, `/html/…` as a proxy whose server is gone, and `/closed/…` only with a key. */
-let server: Server;
+let server: Listening;
 let url: string;
 
 beforeAll(async () => {
@@ -32,19 +31,17 @@ beforeAll(async () => {
   const handler = createHandler({
     models: [{ kind: "engine", engine: new ScriptedEngine(() => answer(["Hello", "."])) }],
   });
-  server = createServer((incoming, outgoing) => {
+  server = await listen((incoming, outgoing) => {
     const path = incoming.url ?? "";
     if (path.startsWith("/v1/")) return handler(incoming, outgoing);
     outgoing.writeHead(path.startsWith("/html/") ? 502 : path.startsWith("/closed/") ? 401 : 404);
     outgoing.end("<html>Bad Gateway</html>");
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  ({ url } = server);
 });
 afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  await server.close();
 });
 
 const check = (...args: string[]): ReturnType<typeof runTruewire> => runTruewire(["check", ...args]);

@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +16,7 @@ import { ollama } from "../doubles/ollama.ts";
 import { hasTemplate, qwen } from "../doubles/qwen.ts";
 import { listOf, startChat, type Json, type Turn } from "../doubles/chat-server.ts";
 import { vllm } from "../doubles/vllm.ts";
+import { listen } from "../support/listen.ts";
 
 // `truewire doctor URL` against doubles of servers on real sockets: what it finds, what it says it did not reach, and its exit code.
 
@@ -36,7 +36,7 @@ interface Double {
 /** A server of these paths; every other is 404. A function answers, anything else is sent as JSON. */
 async function start(paths: Readonly<Record<string, unknown>>): Promise<Double> {
   const requests: IncomingMessage[] = [];
-  const server = createServer((request, response) => {
+  const { url, close } = await listen((request, response) => {
     requests.push(request);
     let text = "";
     request.setEncoding("utf8").on("data", (piece: string) => (text += piece));
@@ -53,12 +53,8 @@ async function start(paths: Readonly<Record<string, unknown>>): Promise<Double> 
       }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closing.push(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+  closing.push(close);
+  return { url, requests };
 }
 
 const list = (owner: string, more: object = {}, id = "m"): object => ({
@@ -647,12 +643,9 @@ describe("a server that ends at a request", () => {
         server.closeAllConnections();
       });
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    closing.push(async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    });
-    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
+    const { url, close } = await listen(server);
+    closing.push(close);
+    return { url, seen };
   }
 
   test.each<[string, (body: Record<string, unknown>, url: string) => boolean, string]>([

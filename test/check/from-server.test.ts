@@ -1,9 +1,8 @@
-import { createServer } from "node:http";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { RequestListener, ServerResponse } from "node:http";
 import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Report } from "../../src/judge/check/report/report.ts";
+import { listen, type Listening } from "../support/listen.ts";
 import { runTruewire, startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
 
@@ -18,15 +17,12 @@ interface Told {
 
 describe("POST /admin/check", () => {
   let server: RunningTruewire;
-  const others: Server[] = [];
+  const others: Listening[] = [];
   beforeAll(async () => {
     server = await startTruewire([resolve("test/page/talker.js")]);
   });
   afterAll(async () => {
-    for (const other of others) {
-      other.closeAllConnections();
-      other.close();
-    }
+    await Promise.all(others.map((other) => other.close()));
     await server?.stop();
   });
 
@@ -52,11 +48,10 @@ describe("POST /admin/check", () => {
   }
 
   /** Another server; the base URL of its API. */
-  async function other(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
-    const made = createServer(answer);
+  async function other(answer: RequestListener): Promise<string> {
+    const made = await listen(answer);
     others.push(made);
-    await new Promise<void>((settle) => made.listen(0, "127.0.0.1", settle));
-    return `http://127.0.0.1:${(made.address() as AddressInfo).port}/v1`;
+    return `${made.url}/v1`;
   }
 
   test("tells every probe as it comes, and at last what the command reports", async () => {

@@ -1,5 +1,3 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createHandler } from "../../src/server.ts";
@@ -8,6 +6,7 @@ import { ruleNamed } from "../../src/judge/check/rules/every-rule.ts";
 import { judge } from "../../src/judge/check/rules/judge.ts";
 import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import { lean } from "../../src/wire/apis/profile.ts";
+import { listen, type Listening } from "../support/listen.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
 import { writtenBody } from "./legal/body.ts";
@@ -18,7 +17,7 @@ import { waitMs } from "../support/hang.ts";
 
 type Json = Record<string, unknown>;
 
-let server: Server;
+let server: Listening;
 let url: string;
 
 /** Answers everything, whatever is asked of it. */
@@ -29,7 +28,7 @@ beforeAll(async () => {
     "/v1/responses": { input: "Hi" },
     "/v1/messages": { max_tokens: 64, messages: [{ role: "user", content: "Hi" }] },
   };
-  server = createServer(async (incoming, outgoing) => {
+  server = await listen(async (incoming, outgoing) => {
     const path = incoming.url ?? "";
     const sent = await text(incoming);
     const stream = /"stream": *true/.test(sent) && { stream: true };
@@ -39,13 +38,9 @@ beforeAll(async () => {
     outgoing.writeHead(response.status, Object.fromEntries(response.headers));
     outgoing.end(await response.text());
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  url = `${server.url}/v1`;
 });
-afterAll(() => {
-  server.closeAllConnections();
-  return new Promise((resolve) => server.close(resolve));
-});
+afterAll(() => server.close());
 
 // A negative limit, or a required call without tools, that is answered and not refused: the rules on answers counted it a second time.
 test("what should have been refused is one fault, whatever the answer says", async () => {

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createHandler } from "../../src/server.ts";
 import { judgeCapture } from "../../src/judge/check/check-capture.ts";
 import { runTruewire } from "../support/serve.ts";
+import { listen, type Listening } from "../support/listen.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { legalMessageBody, legalMessageStream } from "./legal/messages.ts";
 import { times } from "../support/runs.ts";
@@ -17,14 +17,14 @@ const folder = mkdtempSync(join(tmpdir(), "truewire-messages-"));
 const seen: IncomingMessage[] = [];
 
 /** `/anthropic/v1/…` has the Messages API alone and wants its key in x-api-key; `/openai/v1/…` has everything but it. */
-let server: Server;
+let server: Listening;
 let url: string;
 
 beforeAll(async () => {
   const handler = createHandler({
     models: [{ kind: "engine", engine: new ScriptedEngine(() => answer(["Hello", "."])) }],
   });
-  server = createServer((incoming, outgoing) => {
+  server = await listen((incoming, outgoing) => {
     seen.push(incoming);
     const path = incoming.url ?? "";
     const [, vendor] = path.split("/");
@@ -37,14 +37,12 @@ beforeAll(async () => {
     outgoing.writeHead(vendor === "anthropic" && isOwn ? 401 : 404, { "content-type": "text/plain" });
     outgoing.end("no");
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  ({ url } = server);
 });
 beforeEach(() => seen.splice(0));
 afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  await server.close();
 });
 
 const check = (args: string[], env: Record<string, string> = {}): ReturnType<typeof runTruewire> =>

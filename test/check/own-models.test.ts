@@ -1,26 +1,22 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { listen, type Listening } from "../support/listen.ts";
 import { runTruewire, startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
 
 // The list of a server that has everything in it, under our own rules for lists: what is not loaded, what has a context, what has none.
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-lists-"));
-let upstream: Server;
+let upstream: Listening;
 const servers = new Map<string, RunningTruewire>();
 
 beforeAll(async () => {
-  upstream = createServer((_, response) =>
+  upstream = await listen((_, response) =>
     response.end('{"object":"list","data":[{"id":"far","max_model_len":32768},{"id":"plain","object":"model"}]}'),
   );
-  await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
-  const { port } = upstream.address() as AddressInfo;
   writeProgrammedModel(join(folder, "local.gguf"));
   writeFileSync(join(folder, "program.mjs"), "export default () => 'Hello';\n");
   for (const wire of ["lean", "exact"]) {
@@ -29,7 +25,7 @@ beforeAll(async () => {
       `wire: ${wire}`,
       "models:",
       "  - { kind: local, path: local.gguf, load: lazy, contextSize: 4096, aliases: [gpt-4o-mini] }",
-      `  - { kind: upstream, name: there, url: "http://127.0.0.1:${port}/v1" }`,
+      `  - { kind: upstream, name: there, url: "${upstream.url}/v1" }`,
       "  - program.mjs",
     ];
     const file = join(folder, `${wire}.yaml`);
@@ -39,8 +35,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all([...servers.values()].map((server) => server.stop()));
-  upstream.closeAllConnections();
-  upstream.close();
+  await upstream.close();
   rmSync(folder, { recursive: true, force: true });
 });
 

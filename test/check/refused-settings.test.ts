@@ -1,11 +1,10 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createHandler } from "../../src/server.ts";
 import { type CheckRun, runCheck } from "../../src/judge/check/probe/run-check.ts";
 import { prettyReport } from "../../src/judge/check/report/terminal.ts";
 import { reportOf } from "../../src/judge/check/report/report-of.ts";
+import { listen, type Listening } from "../support/listen.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
 import { waitMs } from "../support/hang.ts";
@@ -16,7 +15,7 @@ type Json = Record<string, unknown>;
 
 /** What was sent, by path. */
 const sent: { readonly path: string; readonly body: Json }[] = [];
-let server: Server;
+let server: Listening;
 let url: string;
 
 /** How the vendors refuse it; undefined: they do not. */
@@ -44,7 +43,7 @@ function refusal(path: string, { temperature, max_tokens: limit }: Json): object
 
 beforeAll(async () => {
   const handler = createHandler(serving(new ScriptedEngine(() => answer(["Hello", "."]))));
-  server = createServer(async (incoming, outgoing) => {
+  server = await listen(async (incoming, outgoing) => {
     const path = incoming.url ?? "";
     const body = await text(incoming);
     const value = body === "" ? {} : (JSON.parse(body) as Json);
@@ -58,14 +57,10 @@ beforeAll(async () => {
     outgoing.writeHead(response.status, Object.fromEntries(response.headers));
     outgoing.end(await response.text());
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  url = `${server.url}/v1`;
 });
 beforeEach(() => sent.splice(0));
-afterAll(() => {
-  server.closeAllConnections();
-  return new Promise((resolve) => server.close(resolve));
-});
+afterAll(() => server.close());
 
 const checked = (...only: string[]): Promise<CheckRun> =>
   runCheck({ url, model: "scripted", only, timeout: waitMs, concurrency: 2 });

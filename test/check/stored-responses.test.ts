@@ -1,5 +1,4 @@
 import { createServer as createHttpServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { WebSocketServer } from "ws";
@@ -10,6 +9,7 @@ import type { GenerationRequest } from "../../src/wire/core/request.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
 import { waitMs } from "../support/hang.ts";
+import { listen } from "../support/listen.ts";
 
 // `truewire check` over servers that keep responses, that keep none, and that do one thing of it wrong.
 
@@ -52,12 +52,9 @@ function words({ prompt }: GenerationRequest): number {
 }
 
 async function opened(server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closing.push(() => {
-    server.closeAllConnections();
-    return new Promise((resolve) => server.close(resolve));
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  const { url, close } = await listen(server);
+  closing.push(close);
+  return `${url}/v1`;
 }
 
 /** A server with a fault. */

@@ -1,27 +1,18 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { createHandler } from "../../src/server.ts";
 import { runCheck } from "../../src/judge/check/probe/run-check.ts";
+import { listenInTest } from "../support/close-after-test.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
 import { waitMs } from "../support/hang.ts";
-
-const servers: Server[] = [];
-afterEach(async () => {
-  for (const server of servers.splice(0)) {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  }
-});
 
 /** Checks a server that says these words: `said` is told how many streamed answers there were before, or undefined for one that is not. */
 async function foundAt(said: (streamed: number | undefined) => string): Promise<string[]> {
   let streams = 0;
   let words = "";
   const handler = createHandler(serving(new ScriptedEngine(() => answer([words]))));
-  const asked = createServer(async (incoming, outgoing) => {
+  const server = await listenInTest(async (incoming, outgoing) => {
     const body = await text(incoming);
     words = said(/"stream": *true/.test(body) ? streams++ : undefined);
     const headers = { "content-type": "application/json" };
@@ -31,10 +22,13 @@ async function foundAt(said: (streamed: number | undefined) => string): Promise<
     outgoing.writeHead(response.status, Object.fromEntries(response.headers));
     outgoing.end(await response.text());
   });
-  servers.push(asked);
-  await new Promise<void>((resolve) => asked.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${(asked.address() as AddressInfo).port}/v1`;
-  const run = await runCheck({ url, model: "scripted", only: ["same/text"], timeout: waitMs, concurrency: 1 });
+  const run = await runCheck({
+    url: `${server.url}/v1`,
+    model: "scripted",
+    only: ["same/text"],
+    timeout: waitMs,
+    concurrency: 1,
+  });
   const twin = run.judged.find(({ id }) => id === "same/text");
   return (twin?.findings ?? []).map(({ found }) => found);
 }

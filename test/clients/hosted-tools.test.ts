@@ -1,5 +1,4 @@
 import { createServer as createHttpServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import Anthropic from "@anthropic-ai/sdk";
 import { createAnthropic } from "@ai-sdk/anthropic";
@@ -17,6 +16,7 @@ import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import type { GenerationEvent } from "../../src/wire/core/events.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
+import { otherServers } from "../support/other-servers.ts";
 
 /* Official SDKs, the AI SDK and LangChain with hosted tools, over a source that knows functions only. */
 
@@ -211,6 +211,7 @@ describe("OpenAI's SDK", () => {
 
 describe("over a chat server", () => {
   const bodies: Record<string, unknown>[] = [];
+  const listening = otherServers();
   const double = createHttpServer((request, response) => {
     let text = "";
     request.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
@@ -234,19 +235,15 @@ describe("over a chat server", () => {
   });
   let gateway: TruewireServer;
   beforeAll(async () => {
-    await new Promise<void>((resolve) => double.listen(0, "127.0.0.1", resolve));
-    const { port } = double.address() as AddressInfo;
+    const url = await listening(double);
     gateway = await createServer({
       port: 0,
       logLevel: "silent",
       hostedTools: { webSearch: { program: () => Promise.resolve([page]) } },
-      models: [{ kind: "upstream", url: `http://127.0.0.1:${port}/v1`, models: ["m"] }],
+      models: [{ kind: "upstream", url: `${url}/v1`, models: ["m"] }],
     });
   });
-  afterAll(async () => {
-    await gateway.close(0);
-    double.close();
-  });
+  afterAll(() => gateway.close(0));
 
   test("the server sees a function, its call and its result; the client one answer, with the tokens of both rounds", async () => {
     const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: "none", maxRetries: 0 });

@@ -1,7 +1,6 @@
 import { createHmac } from "node:crypto";
-import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listen } from "../support/listen.ts";
 import { placeOf, Sessions } from "./task.ts";
 import type { Conversation, Step, TaskCall } from "./task.ts";
 
@@ -101,7 +100,7 @@ export async function startChat(
     response.writeHead(200, { "content-type": "text/event-stream" }).end(streamOf(server, step, ids, body));
   };
 
-  const http = createServer((request, response) => {
+  const { url, close } = await listen((request, response) => {
     void readBody(request).then((text) => {
       const { url = "", method } = request;
       if (double.turns >= double.downAt)
@@ -119,7 +118,6 @@ export async function startChat(
       answer(response, JSON.parse(text) as Json);
     });
   });
-  const { url, close } = await listen(http);
   const double = sessionDouble({ url: `${url}/v1`, requests, refusals, close }, sessions);
   return double;
 }
@@ -138,20 +136,6 @@ export function sessionDouble(
     lost,
     prompts,
     downAt: Number.POSITIVE_INFINITY,
-  };
-}
-
-/** Listens on loopback. */
-export async function listen(
-  http: ReturnType<typeof createServer>,
-): Promise<{ readonly url: string; close(): Promise<void> }> {
-  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
-    async close() {
-      http.closeAllConnections();
-      await new Promise((resolve) => http.close(resolve));
-    },
   };
 }
 

@@ -1,6 +1,5 @@
-import { createServer } from "node:http";
+import { listen } from "../support/listen.ts";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 
 /** One page that the double knows. */
 export interface SearxngPage {
@@ -15,7 +14,7 @@ export interface SearxngDouble {
   readonly url: string;
   /** The parameters of each search. */
   readonly searches: URLSearchParams[];
-  close(): void;
+  close(): Promise<void>;
 }
 
 /**
@@ -49,16 +48,8 @@ export async function searxngDouble(
     };
     response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
   };
-  const server = createServer(search).listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    searches,
-    close() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
+  const { url, close } = await listen(search);
+  return { url, searches, close };
 }
 
 function resultOf({ url, title, content, publishedDate }: SearxngPage, at: number): object {

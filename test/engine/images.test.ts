@@ -1,6 +1,4 @@
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -24,6 +22,7 @@ import { dailyPart } from "../support/runs.ts";
 import { writeRandomKind } from "../fixtures/random-kinds.ts";
 import { drive, openBuilt, request, until, type TestEngine } from "./local-engine.ts";
 import { MtmdOracle, mtmdFolder, mtmdSource } from "./mtmd-oracle.ts";
+import { listen } from "../support/listen.ts";
 
 const small = randomPicture(96, 64, 1);
 const wide = randomPicture(300, 200, 2);
@@ -503,7 +502,7 @@ describe.skipIf(mtmdSource === null)("a model of a repository", () => {
       "mmproj-F16.gguf": readFileSync(mmproj),
     };
     const asked: string[] = [];
-    const hub = createServer((message, response) => {
+    const hub = await listen((message, response) => {
       const { pathname } = new URL(message.url ?? "/", "http://hub");
       asked.push(pathname);
       const file = files[pathname.split("/").at(-1) ?? ""];
@@ -523,10 +522,8 @@ describe.skipIf(mtmdSource === null)("a model of a repository", () => {
         response.end(message.method === "HEAD" ? undefined : body);
       }
     });
-    await new Promise<void>((listening) => hub.listen(0, "127.0.0.1", listening));
-    const { port } = hub.address() as AddressInfo;
     const modelsFolder = mkdtempSync(join(folder, "hub-"));
-    const options = { model: "hf:somebody/eyes:Q8_0", modelsFolder, hub: `http://127.0.0.1:${port}/` };
+    const options = { model: "hf:somebody/eyes:Q8_0", modelsFolder, hub: `${hub.url}/` };
     const removeProjector = (): void => {
       for (const name of readdirSync(modelsFolder)) if (name.includes("mmproj")) rmSync(join(modelsFolder, name));
     };
@@ -552,8 +549,7 @@ describe.skipIf(mtmdSource === null)("a model of a repository", () => {
       expect(engine.models()[0]).toMatchObject({ takesImages: false, takesAudio: false });
       expect(asked.filter((path) => path === tree)).toEqual(expected);
     }
-    hub.closeAllConnections();
-    await new Promise((closed) => hub.close(closed));
+    await hub.close();
   });
 });
 

@@ -1,13 +1,12 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { drive, openBuilt } from "./local-engine.ts";
+import { listen } from "../support/listen.ts";
 
 let folder: string;
 beforeAll(() => {
@@ -129,7 +128,7 @@ test("an hf: name is resolved and downloaded from a hub (a local double of it), 
   writeProgrammedModel(file);
   const bytes = readFileSync(file);
   const asked: string[] = [];
-  const hub = createServer((request, response) => {
+  const hub = await listen((request, response) => {
     const { pathname } = new URL(request.url ?? "/", "http://hub");
     asked.push(`${request.method} ${pathname}`);
     if (pathname.includes("/somebody/tiny/manifests/")) {
@@ -154,15 +153,13 @@ test("an hf: name is resolved and downloaded from a hub (a local double of it), 
       response.end("no");
     }
   });
-  await new Promise<void>((resolve) => hub.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${(hub.address() as AddressInfo).port}/`;
   const modelsFolder = join(folder, "models");
   mkdirSync(modelsFolder);
   try {
     const phases = new Set<string>();
     const options = {
       model: "hf:somebody/tiny:Q4_K_M",
-      hub: url,
+      hub: `${hub.url}/`,
       modelsFolder,
       onProgress: ({ phase }: { phase: string }) => void phases.add(phase),
     };
@@ -179,7 +176,6 @@ test("an hf: name is resolved and downloaded from a hub (a local double of it), 
       reason: "download-failed",
     });
   } finally {
-    hub.closeAllConnections();
-    hub.close();
+    await hub.close();
   }
 });

@@ -1,6 +1,4 @@
-import { createServer as createHttpServer } from "node:http";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI, { toFile } from "openai";
@@ -10,6 +8,7 @@ import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireConfig } from "../../src/serve/config/config.ts";
 import type { Program } from "../../src/wire/apis/chat/program.ts";
 import { keyOf } from "../keys/support.ts";
+import { listenInTest } from "../support/close-after-test.ts";
 
 // What happens to a batch while its server is away: its time passes, its key is removed, another process takes it over.
 
@@ -149,7 +148,7 @@ test("a batch of a process that has been silent for a minute is taken over, and 
 });
 
 test("embeddings run in a batch", async () => {
-  const upstream = createHttpServer((request, response) => {
+  const upstream = await listenInTest((request, response) => {
     response.setHeader("content-type", "application/json");
     if (request.url?.endsWith("/models") === true)
       return void response.end('{"object":"list","data":[{"id":"e","object":"model","created":1,"owned_by":"x"}]}');
@@ -157,19 +156,12 @@ test("embeddings run in a batch", async () => {
     const usage = { prompt_tokens: 2, total_tokens: 2 };
     request.resume().on("end", () => response.end(JSON.stringify({ object: "list", data, model: "e", usage })));
   });
-  await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
-  try {
-    const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
-    const models = [{ kind: "upstream" as const, url, models: ["e"] }];
-    const client = clientOf(await opened(partly, { models }));
-    const line = { custom_id: "a", method: "POST", url: "/v1/embeddings", body: { model: "e", input: "Hello" } };
-    const id = await createdOf(client, [line], "/v1/embeddings");
-    const batch = await reached(client, id, "completed");
-    expect(await resultsOf(client, batch.output_file_id)).toMatchObject([
-      { custom_id: "a", response: { status_code: 200, body: { data: [{ embedding: [0.5, -0.5] }] } } },
-    ]);
-  } finally {
-    upstream.closeAllConnections();
-    upstream.close();
-  }
+  const models = [{ kind: "upstream" as const, url: `${upstream.url}/v1`, models: ["e"] }];
+  const client = clientOf(await opened(partly, { models }));
+  const line = { custom_id: "a", method: "POST", url: "/v1/embeddings", body: { model: "e", input: "Hello" } };
+  const id = await createdOf(client, [line], "/v1/embeddings");
+  const batch = await reached(client, id, "completed");
+  expect(await resultsOf(client, batch.output_file_id)).toMatchObject([
+    { custom_id: "a", response: { status_code: 200, body: { data: [{ embedding: [0.5, -0.5] }] } } },
+  ]);
 });

@@ -1,8 +1,6 @@
 import Anthropic, { toFile as toAnthropicFile } from "@anthropic-ai/sdk";
 import OpenAI, { toFile } from "openai";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer as createHttpServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
@@ -12,6 +10,7 @@ import type { TruewireConfig } from "../../src/serve/config/config.ts";
 import { keyOf } from "../keys/support.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { json, serving } from "../support/transports.ts";
+import { listenInTest } from "../support/close-after-test.ts";
 
 const servers: TruewireServer[] = [];
 const folders: string[] = [];
@@ -189,9 +188,7 @@ describe("a request that names a file", () => {
 });
 
 test("an upstream whose passPaths have the paths of files keeps the files", async () => {
-  const upstream = createHttpServer((request, response) => response.end(JSON.stringify({ at: request.url })));
-  await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
-  const { port } = upstream.address() as AddressInfo;
+  const { port } = await listenInTest((request, response) => response.end(JSON.stringify({ at: request.url })));
   const passPaths = ["/files", "/files/*", "/batches", "/messages/batches*"];
   const models = [
     {
@@ -214,5 +211,4 @@ test("an upstream whose passPaths have the paths of files keeps the files", asyn
   ])
     expect(await (await fetch(`${server.url}${path}`)).json()).toEqual({ at: path });
   expect((await fetch(`${server.url}/v1/batches/batch_1`)).status).toBe(404);
-  upstream.close();
 });

@@ -1,5 +1,4 @@
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage } from "node:http";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { afterEach, describe, expect, test } from "vitest";
@@ -8,20 +7,15 @@ import { openMcp, type McpSetup } from "../../src/serve/hosted/mcp/mcp-executor.
 import type { OpenExecutor } from "../../src/serve/hosted/executor.ts";
 import type { HostedFunction, HostedResult, HostedServer, HostedTool } from "../../src/wire/core/hosted-tool.ts";
 import { growthOf, maxGrowth } from "../support/growth.ts";
+import { listen, type Listening } from "../support/listen.ts";
 
 const script = new URL("mcp-server.mjs", import.meta.url).pathname;
-const open: (OpenExecutor | Server)[] = [];
+const open: (OpenExecutor | Listening)[] = [];
 const lines: string[] = [];
 
 afterEach(async () => {
   lines.length = 0;
-  for (const one of open.splice(0)) {
-    if ("run" in one) await one.close();
-    else {
-      one.closeAllConnections();
-      one.close();
-    }
-  }
+  for (const one of open.splice(0)) await one.close();
 });
 
 function opened(server: McpSetup["server"], setup: Partial<McpSetup> = {}): OpenExecutor {
@@ -257,7 +251,7 @@ describe("a server over Streamable HTTP", () => {
   async function http(answer?: (request: IncomingMessage) => number | undefined): Promise<HttpDouble> {
     const sessions = new Map<string, StreamableHTTPServerTransport>();
     const requests: IncomingMessage[] = [];
-    const listener = createServer((request, response) => {
+    const listener = await listen((request, response) => {
       requests.push(request);
       const status = answer?.(request);
       if (status !== undefined) return void response.writeHead(status, { location: "http://127.0.0.1:9/" }).end("no");
@@ -277,14 +271,9 @@ describe("a server over Streamable HTTP", () => {
         void server.connect(created as Parameters<McpServer["connect"]>[0]);
       }
       void transport.handleRequest(request, response);
-    }).listen(0, "127.0.0.1");
+    });
     open.push(listener);
-    await new Promise((resolve) => listener.once("listening", resolve));
-    return {
-      url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}/mcp`,
-      requests,
-      forget: () => sessions.clear(),
-    };
+    return { url: `${listener.url}/mcp`, requests, forget: () => sessions.clear() };
   }
 
   // A server that was replaced by a new version kept its old functions for as long as it was used.

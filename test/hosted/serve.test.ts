@@ -1,6 +1,3 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listOf, objectOf, startChat } from "../doubles/chat-server.ts";
 import { type SearxngDouble, searxngDouble } from "../doubles/searxng.ts";
 import { type RunningTruewire, startTruewire } from "../support/serve.ts";
+import { listen } from "../support/listen.ts";
 
 const path = (name: string): string => new URL(name, import.meta.url).pathname;
 const notes = new URL("../../examples/mcp-notes.js", import.meta.url).pathname;
@@ -227,12 +225,11 @@ describe("the configuration of hosted tools", () => {
   });
 
   test("a page of this machine is fetched if privateHosts names it, over a chat server", async () => {
-    const pages = createServer((_, response) => {
+    const pages = await listen((_, response) => {
       response.setHeader("content-type", "text/html");
       response.end("<html><title>Notes</title><h1>Notes</h1><p>Version 2 is faster.</p></html>");
-    }).listen(0, "127.0.0.1");
-    await once(pages, "listening");
-    const url = `http://127.0.0.1:${(pages.address() as AddressInfo).port}/notes`;
+    });
+    const url = `${pages.url}/notes`;
     const chat = await startChat({}, ({ messages, tools }) => {
       const results = listOf(messages).filter(({ role }) => role === "tool");
       if (results.length > 0) return `The page says: ${JSON.stringify(results)}`;
@@ -263,7 +260,7 @@ describe("the configuration of hosted tools", () => {
     } finally {
       await truewire.stop();
       await chat.close();
-      pages.close();
+      await pages.close();
     }
   });
 

@@ -1,13 +1,13 @@
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
 import type { IncomingHttpHeaders, RequestListener } from "node:http";
 import { createServer as createTcpServer } from "node:net";
-import type { AddressInfo, Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { findServers } from "../../src/serve/cli/discovery.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { listenInTest } from "../support/close-after-test.ts";
+import { freePort } from "../support/redis-server.ts";
 import { until } from "../support/scripted-engine.ts";
 import { startOllama } from "../doubles/ollama-api.ts";
 import { runTruewire, servingWith, startTruewire } from "../support/serve.ts";
@@ -19,12 +19,6 @@ interface Double {
   readonly port: number;
   /** What was asked: `GET /v1/models`, with its headers and body. */
   readonly asked: { readonly line: string; readonly headers: IncomingHttpHeaders; readonly body: string }[];
-}
-
-async function portOf(server: Server): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  return (server.address() as AddressInfo).port;
 }
 
 async function double(answers: Readonly<Record<string, readonly [status: number, body: unknown]>>): Promise<Double> {
@@ -40,9 +34,7 @@ async function double(answers: Readonly<Record<string, readonly [status: number,
       response.end(typeof sent === "string" ? sent : JSON.stringify(sent));
     });
   };
-  const server = createServer(answer);
-  const port = await portOf(server);
-  onTestFinished(() => server.closeAllConnections());
+  const { port } = await listenInTest(answer);
   return { port, asked };
 }
 
@@ -148,7 +140,7 @@ test("a server that answers after the start is named at the start, and joins", a
   const released = new Promise<void>((resolve) => {
     answer = resolve;
   });
-  const server = createServer((request, response) => {
+  const { port } = await listenInTest((request, response) => {
     void released.then(() => {
       const [status, sent] = (ollama as unknown as Record<string, readonly [number, unknown]>)[
         `${request.method} ${request.url}`
@@ -156,8 +148,6 @@ test("a server that answers after the start is named at the start, and joins", a
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(sent));
     });
   });
-  const port = await portOf(server);
-  onTestFinished(() => server.closeAllConnections());
   const truewire = await start([port], [], {}, 300);
   expect(await namesOf(truewire)).toEqual(["demo"]);
   const url = `http://127.0.0.1:${port}/v1`;
@@ -173,15 +163,13 @@ test("a server that answers after the start is named at the start, and joins", a
 });
 
 test("a port that refuses connections is not waited for", async () => {
-  const server = createTcpServer();
-  const port = await portOf(server);
-  await new Promise((resolve) => server.close(resolve));
+  const port = await freePort();
   // With the limit, the test would take an hour.
   expect(await findServers(3_600_000, [port])).toEqual({ found: [], late: [] });
 });
 
 test("a port that takes connections and never answers does not stop the start", async () => {
-  const server = await start([await portOf(createTcpServer())], [], {}, 300);
+  const server = await start([(await listenInTest(createTcpServer())).port], [], {}, 300);
   expect(await namesOf(server)).toEqual(["demo"]);
 });
 
@@ -189,13 +177,13 @@ test("a server that lists its models once and breaks then does not stop the star
   let lists = 0;
   // Broken until the start is over: the server is asked again soon, which may be before the lines of the start are printed.
   let isStarting = true;
-  const server = createServer((request, response) => {
+  const { port } = await listenInTest((request, response) => {
     if (request.url !== "/v1/models") return response.writeHead(404).end();
     lists++;
     if (lists > 1 && isStarting) return response.writeHead(400).end("{}");
     response.end(JSON.stringify(list("vllm", "large")[1]));
   });
-  const truewire = await start([await portOf(server)]);
+  const truewire = await start([port]);
   isStarting = false;
   await until(async () => (await namesOf(truewire)).includes("large"), "it is taken in");
   expect(truewire.stdout()).toContain("vLLM at");

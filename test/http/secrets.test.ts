@@ -1,7 +1,5 @@
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { createServer as createHttpServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -11,7 +9,7 @@ import type { Log } from "../../src/serve/server/log.ts";
 import { answer, ScriptedEngine, sleep } from "../support/scripted-engine.ts";
 import { chat, serving } from "../support/transports.ts";
 import { event, finish, role } from "../upstream/scripted-server.ts";
-import { closeAfterTest } from "../support/close-after-test.ts";
+import { closeAfterTest, listenInTest } from "../support/close-after-test.ts";
 
 const key = "sk-upstream-0123456789";
 function recording(lines: string[]): Log {
@@ -21,7 +19,7 @@ function recording(lines: string[]): Log {
 
 /** An upstream that says what it was given as its key, wherever it can. */
 async function gossip(): Promise<string> {
-  const server = createHttpServer((request, response) => {
+  const { port } = await listenInTest((request, response) => {
     let body = "";
     request.setEncoding("utf8").on("data", (text: string) => (body += text));
     request.on("end", () => {
@@ -38,9 +36,7 @@ async function gossip(): Promise<string> {
       }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closeAfterTest(() => server.close());
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `127.0.0.1:${port}`;
 }
 
 describe("a configured secret", () => {

@@ -1,15 +1,14 @@
-import { createServer as createHttpServer } from "node:http";
-import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
+import { listen, type Listening } from "../support/listen.ts";
+import { freePort } from "../support/redis-server.ts";
 import { answer, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { chat } from "../support/transports.ts";
 
 /** A server of OpenAI's API with these models, at a port. */
-async function upstreamAt(port: number, models: () => readonly string[], status = 200): Promise<Server> {
-  const server = createHttpServer((request, response) => {
+async function upstreamAt(port: number, models: () => readonly string[], status = 200): Promise<Listening> {
+  return listen((request, response) => {
     response.setHeader("content-type", "application/json");
     if (request.url?.endsWith("/models") === true) {
       response.writeHead(status);
@@ -21,16 +20,7 @@ async function upstreamAt(port: number, models: () => readonly string[], status 
       const choices = [{ index: 0, message: { role: "assistant", content: "I am back." }, finish_reason: "stop" }];
       response.end(JSON.stringify({ id: "x", object: "chat.completion", created: 1, model: "late", choices }));
     }
-  });
-  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-  return server;
-}
-
-async function freePort(): Promise<number> {
-  const server = await upstreamAt(0, () => []);
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  }, port);
 }
 
 async function names({ url }: TruewireServer): Promise<string[]> {
@@ -91,8 +81,7 @@ describe("an upstream that is down when the server starts", () => {
     const nobody = await fetch(`${server.url}/v1/chat/completions`, chat("x", { model: "nobody" }));
     expect(nobody.status).toBe(404);
     await server.close(0);
-    back.closeAllConnections();
-    back.close();
+    await back.close();
   });
 
   test("nothing at all is reachable: it starts, and says so", async () => {
@@ -116,12 +105,10 @@ describe("an upstream that is down when the server starts", () => {
       [404, false],
     ] as const) {
       const upstream = await upstreamAt(0, () => [], status);
-      const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
-      const server = createServer({ port: 0, logLevel: "silent", models: [url] });
+      const server = createServer({ port: 0, logLevel: "silent", models: [`${upstream.url}/v1`] });
       if (starts) await (await server).close(0);
       else await expect(server).rejects.toThrow(`status ${status}`);
-      upstream.closeAllConnections();
-      upstream.close();
+      await upstream.close();
     }
     await expect(createServer({ port: 0, models: [{ kind: "upstream", url: "htp:/typo" }] })).rejects.toThrow(
       "base URL",

@@ -1,5 +1,4 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listen } from "../support/listen.ts";
 
 /** A span as OTLP's JSON has it. */
 export interface ReceivedSpan {
@@ -22,7 +21,7 @@ export interface OtlpReceiver {
   readonly resource: () => Readonly<Record<string, unknown>>;
   /** Everything that came, as it came. */
   readonly text: () => string;
-  close(): void;
+  close(): Promise<void>;
 }
 
 interface Attribute {
@@ -44,7 +43,7 @@ export async function startReceiver(): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
   let resource: Readonly<Record<string, unknown>> = {};
   let all = "";
-  const server = createServer((request, response) => {
+  const { url, close } = await listen((request, response) => {
     let text = "";
     request.setEncoding("utf8").on("data", (piece: string) => (text += piece));
     request.on("end", () => {
@@ -61,17 +60,7 @@ export async function startReceiver(): Promise<OtlpReceiver> {
       response.writeHead(200, { "content-type": "application/json" }).end("{}");
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    spans,
-    resource: () => resource,
-    text: () => all,
-    close() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
+  return { url, spans, resource: () => resource, text: () => all, close };
 }
 
 function valuesOf(attributes: readonly Attribute[]): Record<string, unknown> {

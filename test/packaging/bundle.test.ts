@@ -2,13 +2,13 @@ import { execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { chat } from "../support/transports.ts";
+import { freePort } from "../support/redis-server.ts";
 
 const run = promisify(execFile);
 
@@ -97,12 +97,3 @@ describe.skipIf(missing !== undefined)("the archive with Node inside", () => {
     expect(child.exitCode, errors).toBe(0);
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
-}

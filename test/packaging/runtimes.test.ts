@@ -3,8 +3,6 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -12,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { event, finish, role, startScripted } from "../upstream/scripted-server.ts";
 import type { ScriptedServer } from "../upstream/scripted-server.ts";
 import { installPacked } from "./install-packed.ts";
+import { freePort } from "../support/redis-server.ts";
 
 // The fetch handler of the packed package in other runtimes than Node: each that is on PATH, or in the folder that TRUEWIRE_RUNTIMES
 // names, is tested.
@@ -103,15 +102,6 @@ const found = runtimes.flatMap((runtime) => {
 });
 const absent = runtimes.map(({ name }) => name).filter((name) => !found.some((runtime) => runtime.name === name));
 if (absent.length > 0) console.log(`skipped: runtimes that were not found: ${absent.join(", ")}`);
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 describe.skipIf(found.length === 0)("the fetch handler", () => {
   let folder: string;

@@ -1,9 +1,9 @@
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
-import { afterAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { describePage, openPlayForEach } from "../support/describe-page.ts";
 import { answered, expectAccessible, expectFits } from "../support/open-page.ts";
+import { otherServers } from "../support/other-servers.ts";
 import { json } from "../support/transports.ts";
 
 const path = (name: string): string => new URL(`../hosted/${name}`, import.meta.url).pathname;
@@ -12,18 +12,14 @@ const page1 = { url: "https://truewire.example/notes", title: "Release notes", c
 /** Searches that wait for their results. */
 const waiting: ServerResponse[] = [];
 const searxng = createServer((_request, response) => void waiting.push(response));
-afterAll(() => {
-  searxng.closeAllConnections();
-  searxng.close();
-});
+const listening = otherServers();
 function found(): void {
   const body = JSON.stringify({ results: [page1] });
   for (const response of waiting.splice(0)) response.writeHead(200, { "content-type": "application/json" }).end(body);
 }
 
 async function serve(): Promise<string[]> {
-  await new Promise<void>((resolve) => searxng.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${(searxng.address() as AddressInfo).port}`;
+  const url = await listening(searxng);
   const run = `code_interpreter=${path("run-code.mjs")}`;
   const mcp = `--mcp=test=${path("mcp-server.mjs")}`;
   return [`model=${path("calling-model.mjs")}`, `--web-search=${url}`, `--hosted-program=${run}`, mcp];

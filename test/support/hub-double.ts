@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
 import { appendFileSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { listen } from "./listen.ts";
 
 /** A hub with one model, `hf:somebody/tiny:Q4_K_M`. */
 export interface HubDouble {
@@ -15,7 +14,7 @@ export interface HubDouble {
   manner: "whole" | "breaks" | "slow" | "silent" | "zeros";
   /** Bytes of the file that it has sent. */
   sent: number;
-  close(): void;
+  close(): Promise<void>;
 }
 
 /** `folder` is for the file while it is written. */
@@ -27,7 +26,7 @@ export async function startHub(folder: string): Promise<HubDouble> {
   const bytes = readFileSync(file);
   rmSync(file);
   const etag = `"${createHash("sha256").update(bytes).digest("hex")}"`;
-  const server = createServer((request, response) => {
+  const { url, close } = await listen((request, response) => {
     const { pathname } = new URL(request.url ?? "/", "http://hub");
     if (pathname.includes("/somebody/tiny/manifests/")) {
       response.setHeader("content-type", "application/json");
@@ -65,16 +64,6 @@ export async function startHub(folder: string): Promise<HubDouble> {
       else response.destroy();
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const hub: HubDouble = {
-    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
-    bytes,
-    manner: "whole",
-    sent: 0,
-    close() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
+  const hub: HubDouble = { endpoint: `${url}/`, bytes, manner: "whole", sent: 0, close };
   return hub;
 }

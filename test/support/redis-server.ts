@@ -1,13 +1,10 @@
 import { spawn, spawnSync } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
-
-const command = ["redis-server", "valkey-server"].find((name) => spawnSync(name, ["--version"]).status === 0);
+import { listen } from "./listen.ts";
 
 /** The command of a Redis or Valkey server; undefined, and one line that says so, where there is none. */
 export function redisCommand(): string | undefined {
+  const command = ["redis-server", "valkey-server"].find((name) => spawnSync(name, ["--version"]).status === 0);
   if (command === undefined) console.log("skipped: neither redis-server nor valkey-server is on the PATH");
   return command;
 }
@@ -25,10 +22,9 @@ export async function startRedis(port: number): Promise<ChildProcess> {
   return child;
 }
 
+/** Returns a port that nothing listens on now. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
+  const { port, close } = await listen(() => {});
+  await close();
   return port;
 }

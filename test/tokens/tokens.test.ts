@@ -1,8 +1,7 @@
-import { createServer as createHttpServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
+import { listen } from "../support/listen.ts";
 import { serveFixture, type FixtureServer } from "../support/fixture-server.ts";
 
 // Nobody could know the ids that logit_bias takes: there was no way to ask for them.
@@ -185,7 +184,7 @@ interface Slot {
 describe("others", () => {
   test("an upstream that has the paths is asked, in whichever form the client asked", async () => {
     const asked: { path: string | undefined; body: Record<string, unknown> }[] = [];
-    const upstream = createHttpServer((request, response) => {
+    const upstream = await listen((request, response) => {
       let text = "";
       request.on("data", (piece: Buffer) => (text += piece.toString()));
       request.on("end", () => {
@@ -194,12 +193,10 @@ describe("others", () => {
         response.end(JSON.stringify(isText ? { content: "Hi" } : { tokens: [{ id: 7, piece: "Hi" }] }));
       });
     });
-    await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
-    const { port } = upstream.address() as AddressInfo;
     const gateway = await createServer({
       port: 0,
       logLevel: "silent",
-      models: [{ kind: "upstream", url: `http://127.0.0.1:${port}/v1`, models: { mine: "theirs" } }],
+      models: [{ kind: "upstream", url: `${upstream.url}/v1`, models: { mine: "theirs" } }],
     });
     try {
       expect((await post("/tokenize", { prompt: "Hi", return_token_strs: true }, gateway.url)).body).toEqual({
@@ -216,20 +213,17 @@ describe("others", () => {
       expect((await fetch(`${gateway.url}/slots`)).status).toBe(501);
     } finally {
       await gateway.close(0);
-      upstream.close();
-      upstream.closeAllConnections();
+      await upstream.close();
     }
   });
 
   test("an upstream without the paths, and a program, get a 501 that says so", async () => {
-    const upstream = createHttpServer((_, response) => response.writeHead(404).end("no"));
-    await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
-    const { port } = upstream.address() as AddressInfo;
+    const upstream = await listen((_, response) => response.writeHead(404).end("no"));
     const gateway = await createServer({
       port: 0,
       logLevel: "silent",
       models: [
-        { kind: "upstream", url: `http://127.0.0.1:${port}/v1`, models: { mine: "theirs" } },
+        { kind: "upstream", url: `${upstream.url}/v1`, models: { mine: "theirs" } },
         { kind: "program", name: "own", program: () => "Hi" },
       ],
     });
@@ -243,8 +237,7 @@ describe("others", () => {
       expect({ status, param: body.error?.param }).toEqual({ status: 400, param: "model" });
     } finally {
       await gateway.close(0);
-      upstream.close();
-      upstream.closeAllConnections();
+      await upstream.close();
     }
   });
 });

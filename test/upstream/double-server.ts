@@ -1,10 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parse } from "yaml";
+import { listen } from "../support/listen.ts";
 
 type Step = string | { readonly pause: number } | { readonly base64: string } | { readonly cut: true };
 
@@ -76,16 +75,8 @@ export interface DoubleServer {
 /** A server that answers each request as the double does whose id is the request's model. */
 export async function startDoubles(): Promise<DoubleServer> {
   const requests: Record<string, unknown>[] = [];
-  const server = createServer((request, response) => void answer(request, response, requests));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    requests,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  const { url, close } = await listen((request, response) => void answer(request, response, requests));
+  return { url: `${url}/v1`, requests, close };
 }
 
 async function answer(

@@ -1,28 +1,20 @@
-import { createServer } from "node:http";
 import type { IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openTransport } from "../../src/engines/upstream/undici-transport.ts";
 import { findApi } from "../../src/engines/upstream/find-api.ts";
+import { closeAfterTest, listenInTest } from "../support/close-after-test.ts";
 import { startGateway } from "./gateway.ts";
-
-const closers: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0)) await close();
-});
 
 /** A server with these answers to its GET requests; everything else is 404. What it was asked. */
 async function serve(answers: Readonly<Record<string, readonly [status: number, body: unknown]>>) {
   const asked: { readonly line: string; readonly headers: IncomingHttpHeaders }[] = [];
-  const server = createServer((request, response) => {
+  const { url } = await listenInTest((request, response) => {
     const line = `${request.method} ${request.url}`;
     asked.push({ line, headers: request.headers });
     const [status, said] = answers[line] ?? [404, { detail: "Not Found" }];
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(said));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closers.push(() => new Promise((resolve) => server.close(resolve)));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, asked };
+  return { url: `${url}/v1`, asked };
 }
 
 const openAis = { object: "list", data: [{ id: "m", object: "model", created: 1, owned_by: "me" }] };
@@ -43,15 +35,12 @@ describe("a server whose API nobody has named", () => {
   });
 
   test("that lists its models only for the header of Anthropic's clients", async () => {
-    const server = createServer(({ headers, url }, response) => {
+    const server = await listenInTest(({ headers, url }, response) => {
       const isAllowed =
         url === "/v1/models" && headers["x-api-key"] === "k" && headers["anthropic-version"] !== undefined;
       response.writeHead(isAllowed ? 200 : 401).end(JSON.stringify(isAllowed ? anthropics : {}));
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    closers.push(() => new Promise((resolve) => server.close(resolve)));
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-    expect(await findApi({ urls: [url], name: "test", key: "k" }, openTransport)).toBe("messages");
+    expect(await findApi({ urls: [`${server.url}/v1`], name: "test", key: "k" }, openTransport)).toBe("messages");
   });
 
   // The API was found out by POST requests without a body, which no client sends: a server that parses what it gets, and catches nothing,
@@ -59,7 +48,7 @@ describe("a server whose API nobody has named", () => {
   test("is asked for its models, and nothing is posted to it, until a client asks", async () => {
     const { url, asked } = await serve({ "GET /v1/models": [200, openAis] });
     const gateway = await startGateway(url);
-    closers.push(() => gateway.close());
+    closeAfterTest(() => gateway.close());
     expect(new Set(asked.map(({ line }) => line))).toEqual(new Set(["GET /v1/models"]));
   });
 
@@ -84,21 +73,18 @@ describe("a server whose API nobody has named", () => {
     ["a server with a version of another form", { "/api/version": '{"version":"1.0","name":"x"}' }, "chat"],
     ["a server with an endless page", { "/": "Ollama is running".repeat(10_000) }, "chat"],
   ])("that is %s", async (_, pages, api) => {
-    const server = createServer(({ method, url = "" }, response) => {
+    const server = await listenInTest(({ method, url = "" }, response) => {
       const page = method === "GET" ? pages[url] : undefined;
       response.writeHead(page === undefined ? (url.endsWith("/chat/completions") ? 400 : 404) : 200).end(page);
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    closers.push(() => new Promise((resolve) => server.close(resolve)));
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     for (const path of ["", "/v1"])
-      expect(await findApi({ urls: [url + path], name: "test" }, openTransport)).toBe(api);
+      expect(await findApi({ urls: [server.url + path], name: "test" }, openTransport)).toBe(api);
   });
 
   // To Ollama's clients, Truewire says that it is Ollama.
   test("that is another Truewire is no Ollama", async () => {
     const other = await startGateway((await serve({ "GET /v1/models": [200, openAis] })).url, { api: "chat" });
-    closers.push(() => other.close());
+    closeAfterTest(() => other.close());
     expect(await (await fetch(other.url)).text()).toBe("Ollama is running");
     expect(await findApi({ urls: [other.url], name: "test" }, openTransport)).toBe("chat");
   });

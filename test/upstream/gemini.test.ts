@@ -1,6 +1,4 @@
-import { createServer as createHttpServer } from "node:http";
 import type { IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
@@ -12,6 +10,7 @@ import { rawGemini } from "../sessions/clients/raw-gemini.ts";
 import { rawMessages } from "../sessions/clients/raw-messages.ts";
 import { rawResponses } from "../sessions/clients/raw-responses.ts";
 import { problemOf } from "../sessions/clients/client.ts";
+import { listen } from "../support/listen.ts";
 import { userText } from "../doubles/task.ts";
 
 let server: TruewireServer | undefined;
@@ -185,15 +184,14 @@ test.each([
     candidates: [{ content: { role: "model", parts: [{ text: "Hi" }] }, finishReason: "STOP" }],
     usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
   };
-  const vertex = createHttpServer(({ url, headers }, response) => {
+  const vertex = await listen(({ url, headers }, response) => {
     asked.push({ url, headers });
     response.setHeader("content-type", "application/json");
     response.end(JSON.stringify(answer));
   });
-  await new Promise<void>((resolve) => vertex.listen(0, "127.0.0.1", resolve));
   try {
     const path = "/v1/projects/p/locations/l/publishers/google";
-    const url = `http://127.0.0.1:${(vertex.address() as AddressInfo).port}${path}`;
+    const url = `${vertex.url}${path}`;
     const upstream = { kind: "upstream", name: "vertex", url, api: "gemini", models: ["gemini-3-flash"], key } as const;
     server = await createServer({ port: 0, logLevel: "silent", models: [upstream] });
     const { status, body } = await post(`${server.url}/v1/chat/completions`, {
@@ -209,7 +207,6 @@ test.each([
       ...sent,
     });
   } finally {
-    vertex.closeAllConnections();
-    vertex.close();
+    await vertex.close();
   }
 });

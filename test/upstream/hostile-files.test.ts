@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -12,6 +11,7 @@ import { docx, pdf } from "../support/office-files.ts";
 import { startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
 import { until } from "../support/scripted-engine.ts";
+import { otherServers } from "../support/other-servers.ts";
 
 const [alice, bob] = [keyOf("alice"), keyOf("bob")];
 const streams = 20;
@@ -22,6 +22,7 @@ describe("files of one client", () => {
   let server: RunningTruewire;
   const open = new Set<ServerResponse>();
   const texts: string[] = [];
+  const listening = otherServers();
   const upstream = createServer((request, response) => {
     let body = "";
     request.setEncoding("utf8").on("data", (text: string) => (body += text));
@@ -44,8 +45,7 @@ describe("files of one client", () => {
     `data: ${JSON.stringify({ id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
 
   beforeAll(async () => {
-    await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
-    const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
+    const url = `${await listening(upstream)}/v1`;
     folder = mkdtempSync(join(tmpdir(), "truewire-files-"));
     writeFileSync(
       join(folder, "truewire.yaml"),
@@ -60,8 +60,6 @@ describe("files of one client", () => {
   });
   afterAll(async () => {
     await server.stop();
-    upstream.closeAllConnections();
-    upstream.close();
     rmSync(folder, { recursive: true, force: true });
   });
 

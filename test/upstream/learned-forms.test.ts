@@ -1,5 +1,4 @@
 import { createServer as createHttpServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { sourcePorts } from "../../src/wire/apis/ports.ts";
@@ -11,6 +10,7 @@ import { startGateway } from "./gateway.ts";
 import { startScripted } from "./scripted-server.ts";
 import { listOf, objectOf, startChat } from "../doubles/chat-server.ts";
 import type { Json, Refusal, Double, ChatServer, Turn, Turns } from "../doubles/chat-server.ts";
+import { listen } from "../support/listen.ts";
 
 /*
  * Forms that some servers refuse: long names of tools, custom tools over Responses, histories without reasoning. Before, a client got the
@@ -269,10 +269,9 @@ describe("a custom tool that a server with Responses refuses", () => {
         return sent.includes('"custom') ? send(400, { error: { message, param: "tools[0].type" } }) : send(200, answer);
       });
     });
-    await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-    closed.push(() => new Promise((resolve) => http.close(resolve)));
-    const { port } = http.address() as AddressInfo;
-    const truewire = await startGateway(`http://127.0.0.1:${port}/v1`, { api: "responses", models: { m: "m" } });
+    const { url, close } = await listen(http);
+    closed.push(close);
+    const truewire = await startGateway(`${url}/v1`, { api: "responses", models: { m: "m" } });
     closed.push(() => truewire.close(0));
     const format = { type: "grammar", syntax: "lark", definition: "start: /.+/" };
     const body = {

@@ -1,12 +1,11 @@
 import { createHash, randomBytes } from "node:crypto";
-import { createServer as createHttpServer, request as httpRequest } from "node:http";
+import { request as httpRequest } from "node:http";
 import type { IncomingHttpHeaders, IncomingMessage, RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { createFetchHandler } from "../../src/fetch.ts";
 import { createServer, type TruewireServer } from "../../src/serve/app/create-server.ts";
-import { closeAfterTest } from "../support/close-after-test.ts";
+import { closeAfterTest, listenInTest } from "../support/close-after-test.ts";
 import { until } from "../support/scripted-engine.ts";
 
 interface Received {
@@ -20,17 +19,12 @@ type Options = Parameters<typeof createServer>[0];
 /** A server with paths that Truewire does not have. */
 async function startOther(answer: RequestListener): Promise<{ url: string; received: Received[] }> {
   const received: Received[] = [];
-  const server = createHttpServer((request, response) => {
+  const server = await listenInTest((request, response) => {
     const { method = "", url = "", headers } = request;
     received.push({ method, url, headers });
     answer(request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closeAfterTest(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, received };
+  return { url: `${server.url}/v1`, received };
 }
 
 function upstreamModel(url: string, passPaths: readonly string[]) {

@@ -1,5 +1,3 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { startTruewire } from "../support/serve.ts";
@@ -8,6 +6,7 @@ import { ask, startGateway } from "./gateway.ts";
 import { bodyOf, done, event, finish, role, say, startScripted, streamOf } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
 import { strictMessage } from "./strict-client.ts";
+import { listenInTest } from "../support/close-after-test.ts";
 
 const running: (ScriptedServer | TruewireServer)[] = [];
 
@@ -325,16 +324,12 @@ test("legacy completions, streamed and not", async () => {
 });
 
 test("an upstream that lists no models says what to do", async () => {
-  const source = createServer((_, response) => response.writeHead(404).end());
-  await new Promise<void>((resolve) => source.listen(0, "127.0.0.1", resolve));
-  const { port } = source.address() as AddressInfo;
+  const { port } = await listenInTest((_, response) => response.writeHead(404).end());
   await expect(startGateway(`http://127.0.0.1:${port}/v1`)).rejects.toThrow(/cannot be listed.*--model NAME.*"models"/);
   // Names of models do not help where the address is wrong.
   const https = startGateway(`https://127.0.0.1:${port}/v1`);
   await expect(https).rejects.toThrow(`speaks HTTP, not HTTPS. Use http:// in the URL: http://127.0.0.1:${port}/v1`);
   await expect(https).rejects.not.toThrow("--model NAME");
-  source.closeAllConnections();
-  source.close();
 });
 
 test("models are named on the command line, too", async () => {

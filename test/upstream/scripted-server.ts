@@ -1,6 +1,5 @@
-import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listen } from "../support/listen.ts";
 
 export interface ScriptedServer {
   /** The base URL, `/v1` included. */
@@ -22,7 +21,7 @@ type Script = (response: ServerResponse, body: Record<string, unknown>, attempt:
 export async function startScripted(script: Script, port = 0): Promise<ScriptedServer> {
   const requests: { path: string; headers: IncomingMessage["headers"]; body: Record<string, unknown> }[] = [];
   let open = 0;
-  const server = createServer((request, response) => {
+  const { url, close } = await listen((request, response) => {
     if (request.method === "GET") {
       response.end(JSON.stringify({ object: "list", data: [{ id: "m", object: "model", created: 7, owned_by: "t" }] }));
       return;
@@ -36,17 +35,8 @@ export async function startScripted(script: Script, port = 0): Promise<ScriptedS
       requests.push({ path: request.url ?? "", headers: request.headers, body });
       script(response, body, requests.length);
     });
-  });
-  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    requests,
-    open: () => open,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  }, port);
+  return { url: `${url}/v1`, requests, open: () => open, close };
 }
 
 const envelope = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1_760_000_000, model: "m" };

@@ -1,20 +1,14 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { openTransport } from "../../src/engines/upstream/undici-transport.ts";
 import { openUpstreamEngine } from "../../src/engines/upstream/upstream-engine.ts";
-
-const closers: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0)) await close();
-});
+import { listenInTest } from "../support/close-after-test.ts";
 
 /** What a server tells that answers so; and the paths that it was asked for. */
 async function listed(
   answer: (path: string, body: string) => unknown,
 ): Promise<{ readonly sees: Readonly<Record<string, boolean | undefined>>; readonly asked: readonly string[] }> {
   const asked: string[] = [];
-  const server = createServer((request, response) => {
+  const { url: root } = await listenInTest((request, response) => {
     let body = "";
     request.setEncoding("utf8").on("data", (text: string) => (body += text));
     request.on("end", () => {
@@ -24,10 +18,7 @@ async function listed(
       response.end(JSON.stringify(value ?? {}));
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closers.push(() => new Promise((resolve) => server.close(resolve)));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  const engine = await openUpstreamEngine({ urls: [url], name: "test", api: "chat" }, openTransport);
+  const engine = await openUpstreamEngine({ urls: [`${root}/v1`], name: "test", api: "chat" }, openTransport);
   const models = engine.models();
   await engine.close(0);
   return { sees: Object.fromEntries(models.map(({ id, takesImages: sees }) => [id, sees])), asked };

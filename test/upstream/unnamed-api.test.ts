@@ -1,9 +1,7 @@
 import { EventEmitter, once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "vitest";
 import { startOpenAi } from "../doubles/openai.ts";
-import { closeAfterTest } from "../support/close-after-test.ts";
+import { closeAfterTest, listenInTest } from "../support/close-after-test.ts";
 import { post, startGateway } from "./gateway.ts";
 
 /*
@@ -19,7 +17,7 @@ type Answers = Readonly<Record<string, readonly [status: number, body: unknown]>
 /** A server with these answers; everything else is `missing`. */
 async function serve(answers: Answers, missing: Answers[string] = [404, { detail: "Not Found" }]) {
   const asked: string[] = [];
-  const server = createServer((request, response) => {
+  const server = await listenInTest((request, response) => {
     const line = `${request.method} ${request.url}`;
     request.resume().on("end", () => {
       asked.push(line);
@@ -27,13 +25,7 @@ async function serve(answers: Answers, missing: Answers[string] = [404, { detail
       response.writeHead(status).end(typeof body === "string" ? body : JSON.stringify(body));
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closeAfterTest(() => {
-    server.closeAllConnections();
-    return new Promise((resolve) => server.close(resolve));
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  return { url, posted: () => asked.filter((line) => line.startsWith("POST")) };
+  return { url: `${server.url}/v1`, posted: () => asked.filter((line) => line.startsWith("POST")) };
 }
 
 const list = [200, { object: "list", data: [{ id: "m", object: "model", created: 1, owned_by: "me" }] }] as const;
@@ -116,7 +108,7 @@ describe("a server that has Responses alone", () => {
   test("is left by a client that leaves", async () => {
     const upstream = new EventEmitter();
     const [begun, left] = [once(upstream, "begun"), once(upstream, "left")];
-    const server = createServer(({ method, url }, answer) => {
+    const server = await listenInTest(({ method, url }, answer) => {
       if (method === "GET") answer.end(JSON.stringify(list[1]));
       else if (url !== "/v1/responses") answer.writeHead(404).end();
       else {
@@ -124,9 +116,7 @@ describe("a server that has Responses alone", () => {
         answer.on("close", () => upstream.emit("left"));
       }
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    closeAfterTest(() => server.close());
-    const gateway = await startGateway(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`);
+    const gateway = await startGateway(`${server.url}/v1`);
     closeAfterTest(() => gateway.close(0));
     const leaving = new AbortController();
     const answer = post(gateway, {}, leaving.signal);
