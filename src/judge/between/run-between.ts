@@ -166,7 +166,8 @@ export async function runBetween(options: BetweenOptions): Promise<BetweenRun> {
   };
   try {
     await observeAll(facts);
-    const first = [...observed.values()];
+    // In the order of the facts: a finding is shown by the request with one fact, before those of sessions.
+    const first = facts.flatMap(({ id }) => observed.get(id) ?? []);
     const results = first.map((one) => ({ fact: one.fact, findings: judge(one) }));
     const found = results.flatMap(({ fact, findings }) =>
       findings.map((finding) => ({ fact, curl: curlOf(options, fact), finding })),

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { chunks, context, written } from "../../../../test/support/chat-stream.ts";
+import { accumulate } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
+import { writeChatResponse } from "./write-body.ts";
 import { ChatStreamWriter } from "./write-stream.ts";
 
 describe("a stream of profile lean", () => {
@@ -189,6 +191,29 @@ describe("extensions", () => {
         timings: { queued_ms: 1, cache_n: 3, prompt_n: 2, predicted_n: 2, predicted_per_second: 500 },
       },
     );
+  });
+
+  // A program that counts nothing had no usage chunk in a stream, though `include_usage` asks for one: openai-go showed 0 tokens.
+  test("what the source has not counted is estimated, as in a whole answer", () => {
+    const events: GenerationEvent[] = [
+      { type: "start", choice: 0 },
+      { type: "reasoning-delta", choice: 0, text: "The user greets." },
+      { type: "text-delta", choice: 0, text: "Hello there, " },
+      { type: "text-delta", choice: 0, text: "how are you?" },
+      { type: "tool-call-start", choice: 0, index: 0, id: "call_0", name: "f" },
+      { type: "tool-call-delta", choice: 0, index: 0, arguments: '{"a":' },
+      { type: "tool-call-delta", choice: 0, index: 0, arguments: '"0123456789"}' },
+      { type: "tool-call-end", choice: 0, index: 0, status: "succeeded" },
+      { type: "finish", choice: 0, reason: "tool-calls" },
+      { type: "start", choice: 1 },
+      { type: "refusal-delta", choice: 1, text: "I cannot help with that." },
+      { type: "finish", choice: 1, reason: "stop" },
+      { type: "end", end: { kind: "done" } },
+    ];
+    const asked = context(lean, { includeUsage: true, estimatePrompt: () => 7 });
+    const whole = JSON.parse(writeChatResponse(accumulate(events), asked)) as { readonly usage: object };
+    expect(chunks(written([events], asked)).at(-1)).toMatchObject({ choices: [], usage: whole.usage });
+    expect(chunks(written([events], context(lean, { estimatePrompt: () => 7 }))).at(-1)).not.toHaveProperty("usage");
   });
 
   test("a second reasoning member has its own delta", () => {

@@ -24,7 +24,7 @@ import { jsonString, jsonText, type JsonValue } from "../json-text.ts";
 import { chatLogprobsText } from "../logprobs.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { isMember, progressText, promptMembers } from "../prompt-report.ts";
-import { chatUsage, timingsObject } from "../usage.ts";
+import { chatUsage, estimatedUsage, timingsObject } from "../usage.ts";
 import { chatAnnotation } from "./annotations.ts";
 import { HostedCallReports } from "./hosted-call-reports.ts";
 import {
@@ -90,6 +90,8 @@ export class ChatStreamWriter implements StreamWriter {
   readonly #choices = new Map<number, ChoiceState>();
   #envelope: ChatEnvelope | undefined;
   #usage: UsageEvent | undefined;
+  /** The number of characters that the model has generated, to estimate its tokens. */
+  #characters = 0;
   /** Members for the next chunk, as `memberText`. */
   #extras = "";
   /** Extra events after the usage, whose chunks follow the usage. */
@@ -257,6 +259,7 @@ export class ChatStreamWriter implements StreamWriter {
   #text(state: ChoiceState, { text, logprobs }: TextDeltaEvent): string {
     if (state.reasoning.text !== "") state.reasoning = noReasoning();
     state.characters += text.length;
+    this.#characters += text.length;
     if (logprobs !== undefined || state.heldLogprobs.length > 0) return this.#textAndLogprobs(state, text, logprobs);
     if (text === "") return "";
     const template = this.#extras === "" ? state.textTemplate : null;
@@ -286,6 +289,7 @@ export class ChatStreamWriter implements StreamWriter {
   }
 
   #refusal(state: ChoiceState, { text, logprobs }: RefusalDeltaEvent): string {
+    this.#characters += text.length;
     if (text === "") return "";
     const shown = this.#logprobs(undefined, logprobs);
     return this.#role(state, "refusal") + this.#chunk(state, `{"refusal":${JSON.stringify(text)}}`, shown);
@@ -297,6 +301,7 @@ export class ChatStreamWriter implements StreamWriter {
 
   /** Reasoning has no log probabilities in OpenAI's form. */
   #reasoning(state: ChoiceState, text: string): string {
+    this.#characters += text.length;
     if (this.#details === "all") state.reasoning.text += text;
     if (text === "" || this.#reasoningFields.length === 0) return "";
     let chunks = this.#role(state, "text");
@@ -340,6 +345,7 @@ export class ChatStreamWriter implements StreamWriter {
 
   #callDelta(state: ChoiceState, { index, arguments: text }: ToolCallDeltaEvent): string {
     if (text === "") return "";
+    this.#characters += text.length;
     const template = this.#extras === "" ? state.callTemplate : null;
     if (template && this.#envelope) return this.#envelope.fill(template, text);
     // The legacy form has only one call, and the request was read so that the model makes no second one.
@@ -427,11 +433,11 @@ export class ChatStreamWriter implements StreamWriter {
     const envelope = (this.#envelope ??= new ChatEnvelope(this.#context, this.#form, undefined));
     const { requested: asked } = this.#context;
     let members = this.#extras;
-    if (this.#usage) {
-      const { usage, timings } = this.#usage;
-      if (asked.includeUsage) members += `,"usage":${JSON.stringify(chatUsage(usage, this.#form.usageZeros))}`;
-      if (asked.includeTimings && timings) members += `,"timings":${JSON.stringify(timingsObject(timings, usage))}`;
-    }
+    const { usage, timings }: Partial<UsageEvent> = this.#usage ?? {};
+    const shown = asked.includeUsage ? (usage ?? estimatedUsage(asked.estimatePrompt, this.#characters)) : undefined;
+    if (shown) members += `,"usage":${JSON.stringify(chatUsage(shown, this.#form.usageZeros))}`;
+    if (asked.includeTimings && usage && timings)
+      members += `,"timings":${JSON.stringify(timingsObject(timings, usage))}`;
     let chunks = members === "" ? "" : envelope.closingChunk(members);
     for (const event of this.#afterUsage) {
       const late = memberText(allowedExtras(event, this.#context));
