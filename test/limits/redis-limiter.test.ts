@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { createClient } from "@redis/client";
 import fc from "fast-check";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { LimitLease, Limiter, UsageLimits, Refusal } from "../../src/serve/kv/limits.ts";
 import { MemoryLimiter } from "../../src/serve/kv/memory-limiter.ts";
 import { openLimiter } from "../../src/serve/kv/open.ts";
@@ -226,6 +226,30 @@ describe.skipIf(redisCommand() === undefined)("limits that instances share throu
       redis.kill("SIGCONT");
     }
     await one.close();
+  });
+
+  // On a busy machine, instances that started counted for themselves for two seconds, and each spent the whole budget.
+  test("a limiter that opens waits for a Redis that is slow to answer", async () => {
+    const warnings: string[] = [];
+    // The modules are loaded.
+    await closeAll(await opened(1));
+    redis.kill("SIGSTOP");
+    vi.useFakeTimers({ toFake: ["setTimeout"] });
+    try {
+      const opening = opened(1, warnings);
+      await vi.advanceTimersByTimeAsync(2000);
+      vi.useRealTimers();
+      redis.kill("SIGCONT");
+      const [one] = (await opening) as [Limiter];
+      expect(warnings).toEqual([]);
+      expect(await asked([one], "slow", { requestsPerMinute: 1 }, 1)).toEqual(["taken"]);
+      const [other] = (await opened(1, warnings)) as [Limiter];
+      expect(await asked([other], "slow", { requestsPerMinute: 1 }, 1)).toEqual(["requests"]);
+      await Promise.all([one.close(), other.close()]);
+    } finally {
+      vi.useRealTimers();
+      redis.kill("SIGCONT");
+    }
   });
 
   // On a busy machine, an answer that had come was not read before its time was over, and each instance spent the whole budget.

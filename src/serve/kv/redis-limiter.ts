@@ -68,17 +68,9 @@ class RedisLimiter implements Limiter {
     this.#beat = setInterval(() => this.#sendHeartbeat(), openMs / 3).unref();
   }
 
-  /** Resolves when the first attempt to connect has ended, or after `timeoutMs`; later attempts follow. */
+  /** Resolves when the first attempt to connect has ended, which takes a few seconds at most; later attempts follow. */
   async connect(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(() => {
-        this.#failed(new Error(`no answer within ${timeoutMs} ms`));
-        resolve();
-      }, timeoutMs);
-    });
-    await Promise.race([this.#connection.opened.catch(() => {}), late]);
-    clearTimeout(timer);
+    await this.#connection.opened.catch(() => {});
   }
 
   async take(name: string, limits: UsageLimits, tokens: number, reserved = 0, cost = 0): Promise<LimitLease | Refusal> {
