@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { learnRefusal, mayTeach } from "./learn-refusal.ts";
 import { mergedProfile } from "./lessons.ts";
-import type { UpstreamRefusal } from "./learn-refusal.ts";
+import type { UpstreamRefusal } from "./member-refusals.ts";
 import type { RequestBody, ServerProfile } from "./server-profile.ts";
 
 const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { UpstreamRefusal } from "./learn-refusal.ts";
+import type { UpstreamRefusal } from "./member-refusals.ts";
 import { refusesState } from "./state-refusals.ts";
 
 const refused = (message: string, status = 400, code: string | null = null): UpstreamRefusal => ({

@@ -1,4 +1,4 @@
-import type { UpstreamRefusal } from "./learn-refusal.ts";
+import type { UpstreamRefusal } from "./member-refusals.ts";
 
 /**
  * The statuses with which servers refuse the state of earlier turns. OpenAI sends 404 for an item that it has not stored; proxies send 500 or
