@@ -73,10 +73,10 @@ describe("a credential that expires", () => {
     expect(warnings).toHaveLength(1);
     expect([values.get(), values.get(), runs()]).toEqual(["a", "a", 2]);
     pass(5 * minute);
-    const expired = values.get();
+    const expired = expect(values.get()).rejects.toThrow("still no network");
     expect(runs()).toBe(3);
     await settle(new Error("still no network"));
-    await expect(expired).rejects.toThrow("still no network");
+    await expired;
     await expect(values.get()).rejects.toThrow("still no network");
     expect(runs()).toBe(3);
     pass(6000);

@@ -25,6 +25,10 @@ export interface JsonMistake {
   readonly char: number;
   /** The text ends too early. */
   readonly isEnd: boolean;
+  /** Such as `a value`. */
+  readonly expected: string;
+  /** A character, its number such as `U+0000`, or `the end of the body`. */
+  readonly found: string;
   /** Such as `line 1, column 9: expected a value, found }`. */
   readonly text: string;
 }
@@ -122,8 +126,9 @@ function* describe(bytes: Uint8Array, at: number, expected: string): Steps<JsonM
     } else if ((byte & 0xc0) !== 0x80) column++;
     if (before % stepSize === stepSize - 1) yield;
   }
-  const text = `line ${line}, column ${column}: expected ${expected}, found ${characterAt(bytes, at)}`;
-  return { line, column, char, isEnd: at >= bytes.length, text };
+  const found = characterAt(bytes, at);
+  const text = `line ${line}, column ${column}: expected ${expected}, found ${found}`;
+  return { line, column, char, isEnd: at >= bytes.length, expected, found, text };
 }
 
 function characterAt(bytes: Uint8Array, at: number): string {

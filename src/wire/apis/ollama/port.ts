@@ -57,8 +57,7 @@ function errorText(
 }
 
 /** Source: Go's encoding/json, scanner.go. */
-function syntaxWords({ isEnd, text }: JsonMistake): string {
-  const [, expected = "", found = ""] = /: expected (.*), found (.*)$/s.exec(text) ?? [];
+function syntaxWords({ isEnd, expected, found }: JsonMistake): string {
   return isEnd
     ? "unexpected EOF"
     : `invalid character '${found}' ${scanning[expected] ?? "looking for beginning of value"}`;
