@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { dailyPart } from "../support/runs.ts";
 import { type Api, apis } from "../../src/judge/between/facts.ts";
 import { type BetweenRun, runBetween } from "../../src/judge/between/run-between.ts";
 import { times } from "../support/runs.ts";
@@ -100,7 +101,7 @@ test("a finding is looked for in other requests: what one request alone shows is
 });
 
 describe("defects of gateways", () => {
-  test.each([...defects, ...sessionDefects])(
+  test.each(dailyPart([...defects, ...sessionDefects], 2))(
     "$api: a gateway that $name",
     async ({ api, finds, only, ...mutation }) => {
       const run = await runPassThrough(api, mutation, only ? { only } : { quick: true });
@@ -114,7 +115,7 @@ describe("defects of gateways", () => {
 });
 
 describe("defects of gateways that translate", () => {
-  test.each(translatedDefects)("$client to $vendor: a gateway that $name", async (defect) => {
+  test.each(dailyPart(translatedDefects, 2))("$client to $vendor: a gateway that $name", async (defect) => {
     const { findings } = await runTranslated(defect);
     const keys = findings.map(({ key, severity }) => `${key}: ${severity}`);
     const found = findings.filter(({ key, severity }) => key.startsWith(defect.finds) && severity !== "note");
