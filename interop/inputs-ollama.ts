@@ -122,7 +122,7 @@ export const ollamaInputs: Readonly<Record<string, Readonly<Record<string, Json>
     "raw with a system message": generating({ raw: true, system: "Be brief." }),
     suffix: generating({ suffix: "end" }),
     template: generating({ template: "{{ .Prompt }}" }),
-    "a template that is none": generating({ template: "{{ .Prompt" }),
+    "a template that is not closed": generating({ template: "{{ .Prompt" }),
     "context: a string": generating({ context: "a" }),
     "think: true": generating({ think: true }),
     "format: unknown": generating({ format: "xml" }),

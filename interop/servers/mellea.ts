@@ -4,7 +4,7 @@ import type { RealServer } from "./server.ts";
 
 const packages = pythonPackages("mellea");
 
-/** Sends the texts of the conversation to the server behind it, with the tools and the schema of the request. */
+/** Sends the texts of the conversation to its upstream, with the tools and the schema of the request. */
 const program = `
 import os
 from mellea.backends.model_options import ModelOption

@@ -380,7 +380,7 @@ function withoutSecret(end: GenerationEnd, secret: Hides): GenerationEnd {
 
 /**
  * The header that names a request to a server: its id as a UUID. llama-cpp-python's server, and others with starlette-context, answer any
- * other value with status 400 and no words. Anthropic's form of ids is none.
+ * other value with status 400 and an empty body. Ids in Anthropic's form are not UUIDs, so they are not sent.
  */
 export function requestIdHeader(id: string): Readonly<Record<string, string>> {
   return id.length === 36 && id.startsWith("req_") ? { "x-request-id": id.slice("req_".length) } : {};

@@ -38,7 +38,7 @@ export class Renewed<T> {
   #failure: { readonly error: unknown; readonly until: number } | undefined;
   #refusedAt = -Infinity;
 
-  /** `obtain` rejects with `FailureError`; `failed` is told if that happens in the background. */
+  /** `obtain` rejects with `FailureError`; `failed` is called if that happens in the background. */
   constructor(obtain: () => Promise<Expiring<T>>, failed?: (error: FailureError) => void, now = Date.now) {
     this.#obtain = obtain;
     this.#log = failed;
@@ -91,7 +91,7 @@ export class Renewed<T> {
 /** A command without a shell: the program and its arguments. */
 export type Command = readonly string[];
 
-/** Runs a command and resolves with its output. Rejects with an Error that says why there is none. */
+/** Runs a command and resolves with its output. Rejects with an Error that gives the reason for the failure. */
 export type RunCommand = (command: Command) => Promise<string>;
 
 /** The failure of a credential. `why` is for people. */

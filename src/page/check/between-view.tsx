@@ -18,7 +18,7 @@ const directions = { request: "To the vendor", answer: "Back to the client", tra
 
 /** What a gateway loses, as `truewire between` says it: the page's server is on both sides of it. */
 export default function BetweenView(): VNode {
-  const [asked, setAsked] = useState({ url: "", key: "", client: "chat", vendor: "chat", port: "9001", quick: true });
+  const [fields, setFields] = useState({ url: "", key: "", client: "chat", vendor: "chat", port: "9001", quick: true });
   const [running, setRunning] = useState<AbortController>();
   const [progress, setProgress] = useState({ done: 0, all: 0, about: "" });
   const [report, setReport] = useState<BetweenJson>();
@@ -31,8 +31,8 @@ export default function BetweenView(): VNode {
     setReport(undefined);
     setProblem("");
     setProgress({ done: 0, all: 0, about: "" });
-    const { key, port, ...rest } = asked;
-    const body = { ...rest, url: asked.url.trim(), port: Number(port), ...(key.trim() !== "" && { key: key.trim() }) };
+    const { key, port, ...rest } = fields;
+    const body = { ...rest, url: fields.url.trim(), port: Number(port), ...(key.trim() !== "" && { key: key.trim() }) };
     try {
       const response = await askAdmin("between", {
         method: "POST",
@@ -45,7 +45,7 @@ export default function BetweenView(): VNode {
         if (one.type === "progress") setProgress(one);
         else if (one.type === "done") {
           setReport(one.report);
-          announcement.say(`${asked.url}: ${one.report.summary}.`);
+          announcement.say(`${fields.url}: ${one.report.summary}.`);
         } else setProblem(messageIn(event) ?? "The run failed.");
       }
     } catch (error) {
@@ -62,8 +62,8 @@ export default function BetweenView(): VNode {
       {(ids) => (
         <select
           {...ids}
-          value={asked[name]}
-          onChange={({ currentTarget }) => setAsked({ ...asked, [name]: currentTarget.value })}
+          value={fields[name]}
+          onChange={({ currentTarget }) => setFields({ ...fields, [name]: currentTarget.value })}
         >
           {apis.map((api) => (
             <option key={api} value={api}>
@@ -87,8 +87,8 @@ export default function BetweenView(): VNode {
           type={type as "url"}
           required={name !== "key"}
           autocomplete="off"
-          value={asked[name]}
-          onInput={({ currentTarget }) => setAsked({ ...asked, [name]: currentTarget.value })}
+          value={fields[name]}
+          onInput={({ currentTarget }) => setFields({ ...fields, [name]: currentTarget.value })}
         />
       )}
     </Field>
@@ -119,8 +119,8 @@ export default function BetweenView(): VNode {
         <label class="row">
           <input
             type="checkbox"
-            checked={asked.quick}
-            onChange={({ currentTarget }) => setAsked({ ...asked, quick: currentTarget.checked })}
+            checked={fields.quick}
+            onChange={({ currentTarget }) => setFields({ ...fields, quick: currentTarget.checked })}
           />
           Only what gateways lose most often
         </label>
@@ -133,7 +133,7 @@ export default function BetweenView(): VNode {
       </form>
       {running && (
         <div class="stack">
-          <progress max={progress.all || 1} value={progress.done} aria-label={`Run through ${asked.url}`} />
+          <progress max={progress.all || 1} value={progress.done} aria-label={`Run through ${fields.url}`} />
           <p class="note">
             {progress.all === 0 ? "Starting…" : `${progress.done} of ${progress.all}: ${progress.about}`}
           </p>

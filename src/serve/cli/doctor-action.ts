@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline/promises";
 import pc from "picocolors";
 import { withScheme } from "../config/target.ts";
-import type { DoctorFinding, DoctorReport } from "./doctor-server.ts";
+import type { DoctorFinding, DoctorReport } from "./doctor-report.ts";
 
 export interface DoctorFlags {
   readonly key?: string;

@@ -11,7 +11,7 @@ import type { LoadedLibraries } from "../../engines/llama/process/libraries-main
 import type { ControlledModels } from "../server/admin/model-control.ts";
 import { agents } from "./agents.ts";
 import { findServers, type FoundServer, usualPorts } from "./discovery.ts";
-import type { DoctorFinding } from "./doctor-server.ts";
+import type { DoctorFinding } from "./doctor-report.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,6 +1,6 @@
 import { mergedProfile } from "../../wire/apis/adapt/lessons.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
-import { type ListedModel, readModelList } from "../../wire/apis/models/models.ts";
+import type { ListedModel } from "../../wire/apis/models/models.ts";
 import { type Judged, judgedResult, judgementOf } from "../../judge/check/probe/judged.ts";
 import { type Probe, type ProbeResult } from "../../judge/check/probe/probe.ts";
 import { isRefusalOfProbe, profileProbes } from "../../judge/check/probe/profile-probes.ts";
@@ -11,8 +11,10 @@ import { type ProbeTarget, send } from "../../judge/check/probe/send.ts";
 import { concerns } from "../../judge/check/report/report.ts";
 import { reportOf } from "../../judge/check/report/report-of.ts";
 import { isObject } from "../../wire/core/json.ts";
+import { getProbe, listModels } from "./doctor-models.ts";
+import type { DoctorFinding, DoctorReport, ServerQuestion } from "./doctor-report.ts";
 import { knownProfile, lessonOf } from "./doctor-profile.ts";
-import { answerOf, httpRefusal, parsedOrNothing, type ProbeAnswer } from "./doctor-answer.ts";
+import { answerOf, parsedOrNothing, type ProbeAnswer } from "./doctor-answer.ts";
 import {
   type Cures,
   knownServers,
@@ -21,41 +23,6 @@ import {
   type ServerFacts,
   truewireServer,
 } from "./known-servers.ts";
-
-/** One line of `truewire doctor`. */
-export interface DoctorFinding {
-  /** A stable name, for programs: `tools`, `context`. */
-  readonly id: string;
-  readonly status: "ok" | "problem" | "unknown";
-  readonly text: string;
-  /** What the user can do about it. */
-  readonly cure?: string;
-}
-
-export interface DoctorReport {
-  /** The base URL, or `this machine`. */
-  readonly subject: string;
-  readonly model?: string;
-  /** false: there was nothing to examine, as no server answered with an API. */
-  readonly examined: boolean;
-  readonly findings: readonly DoctorFinding[];
-  /** What its refusals have shown that Truewire does not know of it. Absent: nothing. */
-  readonly profile?: ServerProfile;
-}
-
-export interface ServerQuestion {
-  /** With a scheme. */
-  readonly url: string;
-  /** Sent to this URL's server only. */
-  readonly key?: string;
-  readonly model?: string;
-  /** Time for all requests together, in milliseconds. What is not reached in it is reported as unknown. */
-  readonly budget: number;
-  /** Ends it earlier. */
-  readonly signal?: AbortSignal;
-  /** Called with what is asked next, before it is asked. */
-  readonly onStep?: (about: string) => void;
-}
 
 /** Agents send instructions and tools of more than ten thousand tokens. */
 const minContext = 16_384;
@@ -517,68 +484,6 @@ const otherModel = "update the server, or serve the model's file: truewire serve
 /** Servers whose own API says who they are, where their list of models does not. */
 const ownApis: ReadonlySet<string> = new Set(["Ollama", "KoboldCpp"]);
 
-/** Lists the models of a server, at its base URL or at `/v1` below it. Returns findings if it has no list. */
-async function listModels(
-  { url, key, model, budget }: ServerQuestion,
-  signal: AbortSignal,
-): Promise<{ readonly url: string; readonly models: readonly ListedModel[] } | { readonly findings: DoctorFinding[] }> {
-  const target = { model: "", ...(key !== undefined && { key }), timeout: budget, refused: new RefusedSettings() };
-  const nothing = (text: string, cure: string): { findings: DoctorFinding[] } => ({
-    findings: [{ id: "server", status: "problem", text, cure }],
-  });
-  const own = await send(getProbe("/models"), { ...target, url }, signal);
-  const models = listOf(own);
-  if (models) return { url, models };
-  if (own.exchange !== undefined && !/\/v\d+$/.test(url)) {
-    const below = `${url}/v1`;
-    const found = await send(getProbe("/models"), { ...target, url: below }, signal);
-    const inside = listOf(found);
-    if (inside) return { url: below, models: inside };
-    if (isClosed(found)) return nothing(closed(below), "pass its key with --key, or in OPENAI_API_KEY");
-  }
-  if (isClosed(own)) return nothing(closed(url), "pass its key with --key, or in OPENAI_API_KEY");
-  if (own.exchange === undefined)
-    return signal.aborted
-      ? nothing(
-          `${url} accepts connections or drops them, and sends no answer within ${budget / 1000} s`,
-          "look at the server's log, or start it again",
-        )
-      : nothing(
-          `no server answers at ${url}: ${own.failure ?? "no answer"}`,
-          /certificate/.test(own.failure ?? "")
-            ? `trust the authority of its certificate: NODE_EXTRA_CA_CERTS=ca.pem truewire doctor ${url}`
-            : "start the server, or give another URL: truewire doctor http://localhost:11434/v1",
-        );
-  const { status, body } = own.exchange.response;
-  if (status >= 500)
-    return nothing(
-      `${url} answers with status ${status}: ${httpRefusal(own.exchange)}`,
-      "wait until it has started, or look at its log",
-    );
-  if (model !== undefined && status === 404) return { url, models: [] };
-  const form = /^\s*</.test(body) ? "a web page" : "no list of models";
-  const says =
-    status < 400 || /^\s*</.test(body) ? `/models has ${form} (status ${status})` : httpRefusal(own.exchange);
-  return nothing(
-    `what answers at ${url} is no API: ${says}`,
-    "give the base URL of an API, such as http://localhost:11434/v1",
-  );
-}
-
-function listOf({ exchange }: ProbeResult): readonly ListedModel[] | null {
-  if (exchange?.response.status !== 200) return null;
-  const body = parsedOrNothing(exchange.response.body);
-  // Ollama without models: `"data":null`.
-  if (isObject(body) && body["object"] === "list" && body["data"] === null) return [];
-  return readModelList(exchange.response.body);
-}
-
-const closed = (url: string): string => `${url} asks for a key, or for another one`;
-
-function isClosed({ exchange }: ProbeResult): boolean {
-  return exchange?.response.status === 401 || exchange?.response.status === 403;
-}
-
 function inTokens(size: number): string {
   return `${Math.round(size).toLocaleString("en-US")} tokens`;
 }
@@ -588,10 +493,6 @@ function words(length: number, topic: string): readonly object[] {
   const cycle = [topic, "and", "the", "house", "by", "a", "green", "tree", "under", "blue", "sky", "with"];
   const text = Array.from({ length }, (_, at) => cycle[at % cycle.length]).join(" ");
   return [{ role: "user", content: text }];
-}
-
-function getProbe(path: string): Probe {
-  return { id: path, about: path, endpoint: "other", method: "GET", path: () => path, expects: "any" };
 }
 
 function chatProbe(id: string, about: string, members: Readonly<Record<string, unknown>>): Probe {

@@ -190,7 +190,7 @@ export const knownServers: readonly KnownServer[] = [
     about: [],
     cures: { context: "set max_input_tokens in the model_info of LiteLLM's configuration, or serve another model" },
   },
-  // https://github.com/ogx-ai/ogx: GET /v1/version. Which model it serves, and how, is up to the server behind it.
+  // https://github.com/ogx-ai/ogx: GET /v1/version. Another server runs its models.
   {
     name: "OGX",
     tested: "1.5.0",

@@ -123,10 +123,10 @@ export class RedisConnection {
 
 class NoReply extends Error {}
 
-/** A timer that fires so many milliseconds late was held up by this process, which has not read a reply meanwhile. */
+/** A timer that fires this many milliseconds late was delayed by this process, which has not read a reply meanwhile. */
 const heldUpMs = 20;
 
-/** Rejects with `NoReply` after so many milliseconds, and as many more as this process was held up, twice as many at most. */
+/** Rejects with `NoReply` after `ms` milliseconds, plus the delay of this process, at most `ms` more. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -18,7 +18,7 @@ export interface Sharing {
   readonly secret: string;
   /** What the value is of: instances with the same text share it. */
   readonly id: string;
-  /** Is told once why the value cannot be shared, and again after a success. */
+  /** Called with the reason if the value cannot be shared: once, and again after a success. */
   readonly failed: (why: string) => void;
   readonly now?: () => number;
   /** Waits before the store is read again. */
@@ -28,7 +28,7 @@ export interface Sharing {
 /** How long an instance waits for another one's value, in milliseconds: a command ends after 30 seconds. */
 const patienceMs = 35_000;
 const pollMs = 200;
-/** A stored value with less time left is obtained anew: it could expire on its way. */
+/** A stored value that expires sooner is not used: it could expire on its way. */
 const marginMs = 10_000;
 
 /**
@@ -94,7 +94,7 @@ const tagBytes = 16;
 
 /** Encrypts the values of one id. */
 class Cipher {
-  /** Does not contain the id, which may tell where secrets are. */
+  /** Does not contain the id: a command may show where secrets are. */
   readonly name: string;
   readonly #key: Buffer;
 
