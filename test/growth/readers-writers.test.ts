@@ -276,11 +276,11 @@ describe("AWS's event streams", () => {
       "many documents of one name": (n) => () => {
         const document = { type: "document", title: "a", source: { type: "text", data: "x" } };
         const content = Array.from({ length: n / 8 }, () => document);
-        return converseSource.rewrite?.({ messages: [{ role: "user", content }] }, () => {});
+        return converseSource.rewrite?.({ messages: [{ role: "user", content }] }, {}, () => {});
       },
       "a long title": (n) => () => {
         const document = { type: "document", title: "_".repeat(n), source: { type: "text", data: "x" } };
-        return converseSource.rewrite?.({ messages: [{ role: "user", content: [document] }] }, () => {});
+        return converseSource.rewrite?.({ messages: [{ role: "user", content: [document] }] }, {}, () => {});
       },
     }));
 });

@@ -342,8 +342,11 @@ describe("a request of Converse", () => {
     // The keys may be why it was refused, so they are read again.
     const marked = vendor.requests.map(({ body }) => JSON.stringify(body).includes("cachePoint"));
     expect(marked).toEqual([true, true, false, false]);
-    const own = await ask(server, "/v1/messages", { system: [{ type: "text", text: "Be brief.", ...mark }] });
-    expect([own.status, own.text]).toEqual([403, expect.stringContaining(message)]);
+    // Claude Code marks each request.
+    const system = [{ type: "text", text: "Be brief.", ...mark }];
+    const messages = [{ role: "user", content: [{ type: "text", text: "Hello", ...mark }] }];
+    expect((await ask(server, "/v1/messages", { system, messages, tools: [{ ...tool, ...mark }] })).status).toBe(200);
+    expect(vendor.requests).toHaveLength(5);
   });
 
   test.each([

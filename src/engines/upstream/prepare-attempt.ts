@@ -193,7 +193,7 @@ export class AttemptPreparer {
     if (turns.counts) preparation.countStates?.({ ...turns.counts, standIns: adaptations.standIns });
     if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
     this.#context.ollama?.sent(model, target, members);
-    return source.rewrite ? source.rewrite(members, note) : members;
+    return source.rewrite ? source.rewrite(members, profile, note) : members;
   }
 
   #attempt({ preparation, asked, answer, adaptations }: Draft, body: string): AttemptOptions {

@@ -24,7 +24,7 @@ export interface SourcePort {
   /** Writes the body of a request in the form that a server with this profile accepts. Calls `note` for each adaptation. */
   writeRequest(request: GenerationRequest, profile: ServerProfile, note?: NoteAdaptation): RequestBody;
   /** Rewrites a finished body, just before it is sent, in a platform's form. Calls `note` for each adaptation. */
-  rewrite?(body: RequestBody, note: NoteAdaptation): RequestBody;
+  rewrite?(body: RequestBody, profile: ServerProfile, note: NoteAdaptation): RequestBody;
   /** The members that limit the length of an answer. */
   readonly answerLimit: SourceAnswerLimit;
   /** Counts the tokens of a prompt, if the API has a path for it. */

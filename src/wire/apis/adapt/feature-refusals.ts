@@ -163,7 +163,7 @@ export const featureRefusals: readonly FeatureRefusal[] = [
   // Groq (groq/groq-python#25). Gemini (langchain-ai/langchain-google#1266, GoogleCloudPlatform/generative-ai#1536).
   { words: /`?logprobs`? (?:is|are) not (?:supported|enabled|available)/gi, lesson: noLogprobs },
   // Bedrock's Converse, of models without a cache (BerriAI/litellm#39210).
-  { words: /your request did not allow prompt caching/gi, lesson: noAutomaticCache },
+  { words: /your request did not allow prompt caching/gi, lesson: noCache },
   // Groq (stanfordnlp/dspy#1155). llama.cpp before 2025, examples/server/utils.hpp; since: "Field 'n': Value must be between 1 <= value <= 1",
   // of a server with one slot. vLLM 0.32, with a temperature of 0: "n must be 1 when using greedy sampling, got 2." mellea 0.8: "Multiple
   // completions (n=2) are not supported."
@@ -382,8 +382,8 @@ export function noLogprobs(body: RequestBody, { logprobs }: ServerProfile): Serv
   return logprobs !== false && isRequested ? { logprobs: false } : null;
 }
 
-function noAutomaticCache(_: RequestBody, { automaticCache }: ServerProfile): ServerProfile | null {
-  return automaticCache === false ? null : { automaticCache: false };
+function noCache(_: RequestBody, { automaticCache, cacheMarks }: ServerProfile): ServerProfile | null {
+  return automaticCache === false && cacheMarks === false ? null : { automaticCache: false, cacheMarks: false };
 }
 
 export function oneChoice({ n }: RequestBody, { severalChoices }: ServerProfile): ServerProfile | null {

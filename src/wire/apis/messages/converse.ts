@@ -2,7 +2,12 @@ import { invalidRequest } from "../../core/failure.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { isObject, nonEmpty, scalarText } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { type NoteAdaptation, type RequestBody, withoutUndefined } from "../adapt/server-profile.ts";
+import {
+  type NoteAdaptation,
+  type RequestBody,
+  type ServerProfile,
+  withoutUndefined,
+} from "../adapt/server-profile.ts";
 import type { SourcePort } from "../source-port.ts";
 import { errorEvent, EventStreamDecoder, eventStreamType, type StreamEvents } from "./event-stream.ts";
 import { bedrockSource } from "./platforms.ts";
@@ -28,13 +33,13 @@ export const converseSource: SourcePort = {
 const ownMembers = new Set<string>(["guardrailConfig", "performanceConfig", "requestMetadata", "serviceTier"]);
 
 /** Rewrites a Messages request. Throws `FailureError` 400 for content that Converse does not take. */
-function converseBody(body: RequestBody, note: NoteAdaptation): RequestBody {
+function converseBody(body: RequestBody, profile: ServerProfile, note: NoteAdaptation): RequestBody {
   const { anthropic_version: _, max_tokens: maxTokens, temperature, top_p: topP, stop_sequences: stop, ...more } = body;
   const { system, messages, tools, tool_choice: choice, cache_control: mark, output_config: output, ...rest } = more;
-  const writer = new RequestWriter(note);
+  const writer = new RequestWriter(profile, note);
   const written = writer.messages(messages);
   const last = written.at(-1)?.content;
-  if (last && last.length > 0 && !isCachePoint(last.at(-1))) last.push(...cachePoints(mark));
+  if (last && last.length > 0 && !isCachePoint(last.at(-1))) last.push(...writer.cachePoints(mark));
   const instructions = writer.blocks(system, "system");
   const [specs, modelTools] = writer.tools(tools);
   const { format, effort, ...otherOutput } = isObject(output) ? output : {};
@@ -65,10 +70,6 @@ function unlessEmpty(members: RequestBody): RequestBody | undefined {
   return Object.keys(present).length > 0 ? present : undefined;
 }
 
-function cachePoints(mark: unknown): RequestBody[] {
-  return isObject(mark) ? [{ cachePoint: withoutUndefined({ type: "default", ttl: mark["ttl"] }) }] : [];
-}
-
 function isCachePoint(block: RequestBody | undefined): boolean {
   return block !== undefined && "cachePoint" in block;
 }
@@ -81,8 +82,16 @@ class RequestWriter {
   /** The names of documents, which must differ. */
   readonly #documents = new Set<string>();
 
-  constructor(note: NoteAdaptation) {
+  readonly #hasCache: boolean;
+
+  constructor({ cacheMarks }: ServerProfile, note: NoteAdaptation) {
     this.#note = note;
+    this.#hasCache = cacheMarks !== false;
+  }
+
+  cachePoints(mark: unknown): RequestBody[] {
+    if (!isObject(mark) || !this.#hasCache) return [];
+    return [{ cachePoint: withoutUndefined({ type: "default", ttl: mark["ttl"] }) }];
   }
 
   /** Returns the client's tools, and those that the model itself defines. */
@@ -93,7 +102,7 @@ class RequestWriter {
       if (type !== "custom") return [];
       for (const other of Object.keys(others)) this.#note("refused-member", `tools[${at}].${other}`);
       const spec = withoutUndefined({ name, description: nonEmpty(description), inputSchema: { json }, strict });
-      return [{ toolSpec: spec }, ...cachePoints(mark)];
+      return [{ toolSpec: spec }, ...this.cachePoints(mark)];
     });
     const ofModel = all.filter(({ type = "custom" }) => type !== "custom");
     return [specs, ofModel.length > 0 ? ofModel : undefined];
@@ -132,7 +141,8 @@ class RequestWriter {
     for (const [at, block] of blockList(content).entries()) {
       if (!isObject(block)) continue;
       written.push(...this.#block(block, `${place}[${at}]`));
-      if (written.length > 0 && !isCachePoint(written.at(-1))) written.push(...cachePoints(block["cache_control"]));
+      if (written.length > 0 && !isCachePoint(written.at(-1)))
+        written.push(...this.cachePoints(block["cache_control"]));
     }
     return written;
   }
