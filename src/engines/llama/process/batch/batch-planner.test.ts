@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import type { NativeContext } from "../c-api/native-context.ts";
 import type { Sequence } from "../prompt-cache/sequence.ts";
 import type { RunningSlot } from "../slot/slot.ts";
-import type { TokenChunk, Task } from "../slot/task.ts";
+import type { TokenChunk } from "../slot/image-rows.ts";
+import type { Task } from "../slot/task.ts";
 import { BatchPlanner, type Batch } from "./batch-planner.ts";
 
 const batchSize = 128;
@@ -29,8 +30,10 @@ class FakeSlot {
       get promptLeft() {
         return left();
       },
-      get generatedTokens() {
-        return generated();
+      answer: {
+        get counts() {
+          return { generated: generated() };
+        },
       },
       promptChunk: (max: number): TokenChunk => {
         const count = Math.min(max, this.promptLeft);

@@ -1,6 +1,7 @@
 import type { NativeContext } from "../c-api/native-context.ts";
 import type { RunningSlot } from "../slot/slot.ts";
-import type { TokenChunk, Task } from "../slot/task.ts";
+import type { TokenChunk } from "../slot/image-rows.ts";
+import type { Task } from "../slot/task.ts";
 import {
   AnswerTurns,
   areSimilar,
@@ -349,7 +350,7 @@ const begunTokens = 8;
  * by one with 15 such steps between them.
  */
 function haveBegun(answers: readonly { readonly task: Task }[]): boolean {
-  return answers.every(({ task }) => task.generatedTokens <= begunTokens);
+  return answers.every(({ task }) => task.answer.counts.generated <= begunTokens);
 }
 
 /** All tokens if they are at most `free`; else `size`, less what the rest lacks to a tile, because a short rest costs more than a tile. */

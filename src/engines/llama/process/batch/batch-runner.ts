@@ -150,7 +150,7 @@ function totals(shares: readonly BatchShare[]): { readonly generated: number; re
   let generated = 0;
   let accepted = 0;
   for (const { task } of shares) {
-    generated += task.generatedTokens;
+    generated += task.answer.counts.generated;
     accepted += task.drafts.acceptedTokens;
   }
   return { generated, accepted };

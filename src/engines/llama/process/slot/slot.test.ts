@@ -70,9 +70,9 @@ function recordingSlots(all: readonly { order?: number; usedAt?: number; length?
   const slots = all.map(({ order, usedAt = 0, length = 10, discardsCache = false }, id) => {
     const slot = new Slot({ id, length, clear: () => done.push(`clear ${id}`) } as unknown as Sequence);
     slot.lastUsed = usedAt;
-    const endAtLength = (): unknown => done.push(`end ${id}`);
+    const answer = { finish: (reason: string) => done.push(`${reason} ${id}`) };
     const preempt = (): unknown => done.push(`preempt ${id}`);
-    if (order !== undefined) slot.assign({ order, discardsCache, endAtLength, preempt } as unknown as Task);
+    if (order !== undefined) slot.assign({ order, discardsCache, answer, preempt } as unknown as Task);
     return slot;
   });
   const preempted = freeCells(slots, { save: ({ id }: Sequence) => void done.push(`save ${id}`) }, 8);
@@ -98,7 +98,7 @@ test("the tokens of a preempted task are not saved if the request declines the c
 });
 
 test("the only running task ends", () => {
-  expect(recordingSlots([{ order: 2 }]).done).toEqual(["end 0"]);
+  expect(recordingSlots([{ order: 2 }]).done).toEqual(["length 0"]);
 });
 
 test("a slot follows its task from prefill to idle, with a debug line for each transition", () => {

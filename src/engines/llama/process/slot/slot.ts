@@ -197,7 +197,7 @@ export function freeCells(
   const [busy, ...others] = slots.flatMap((slot) => (slot.task ? [{ slot, task: slot.task }] : []));
   if (!busy) return undefined;
   if (others.length === 0) {
-    busy.task.endAtLength();
+    busy.task.answer.finish("length");
     return undefined;
   }
   const { slot, task } = others.reduce(

@@ -137,7 +137,7 @@ export class TaskGroup implements TaskRequest {
   }
 
   get #generatedTokens(): number {
-    return this.#sum((task) => task.generatedTokens);
+    return this.#sum(({ answer }) => answer.counts.generated);
   }
 
   get #unreadTokens(): number {
@@ -146,14 +146,14 @@ export class TaskGroup implements TaskRequest {
 
   #takeTexts(): RawText[] {
     return this.tasks.flatMap((task): RawText[] => {
-      const text = task.takeText();
+      const text = task.answer.takeText();
       return text === "" ? [] : [[task.number, text]];
     });
   }
 
   /** The events of the `n` choices of each prompt with the highest mean logprob, renumbered. */
   #best(events: readonly GenerationEvent[]): GenerationEvent[] {
-    const mean = (task: Task): number => task.logprobSum / Math.max(1, task.generatedTokens);
+    const mean = ({ answer: { counts } }: Task): number => counts.logprobSum / Math.max(1, counts.generated);
     const renumbered = new Map<number, number>();
     this.#message.prompts.forEach((_, p) => {
       this.tasks
@@ -178,7 +178,7 @@ export class TaskGroup implements TaskRequest {
         cached_tokens: this.#sum((task) => (task.number % this.#tasksPerPrompt === 0 ? task.cachedTokens : 0)),
       },
       completionDetails: {
-        reasoning_tokens: this.#sum((task) => task.reasoningTokens),
+        reasoning_tokens: this.#sum(({ answer }) => answer.counts.reasoning),
         ...(this.#message.prediction !== undefined && {
           accepted_prediction_tokens: this.#sum(({ drafts }) => drafts.predicted.accepted),
           rejected_prediction_tokens: this.#sum(({ drafts }) => drafts.predicted.rejected),
