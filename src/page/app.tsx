@@ -33,7 +33,7 @@ export function App(): VNode {
   const models = useMemo(() => new Models(), []);
   const settings = useMemo(() => {
     const settings = new Settings();
-    keepSettings(settings);
+    addEventListener("pagehide", keepSettings(settings));
     return settings;
   }, []);
   const conversations = useMemo(() => new Conversations(settings), []);

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { keepSettings, type Preset, Presets, presetsFile, readPresets, sameValues } from "./presets.ts";
 import { freshValues, Settings } from "./settings.ts";
 
@@ -156,4 +156,20 @@ test("a visit begins with the settings of the last one; with those of a new page
   const others = new Settings();
   keepSettings(others, storage);
   expect(others.values).toEqual({ ...freshValues, model: "", preset: "" });
+});
+
+// A preset that was saved just before a reload was not the chosen one after it.
+test("settings that have changed are saved before the next frame when the page is left", () => {
+  const storage = new MemoryStorage();
+  const settings = new Settings();
+  const save = keepSettings(settings, storage);
+  const frames: (() => void)[] = [];
+  vi.stubGlobal("requestAnimationFrame", (frame: () => void) => frames.push(frame));
+  settings.set({ preset: "Brief" });
+  expect(storage.texts.size).toBe(0);
+  save();
+  expect(JSON.parse(storage.getItem("truewire.settings") ?? "")).toMatchObject({ preset: "Brief" });
+  // Later changes of other tests wait for no frame of this one.
+  for (const frame of frames) frame();
+  vi.unstubAllGlobals();
 });

@@ -132,8 +132,11 @@ export function openPresets(): Presets {
   return presets;
 }
 
-/** Gives settings the values of the last visit, and saves them whenever they change. */
-export function keepSettings(settings: Settings, storage: KeptTexts | undefined = browserStorage()): void {
+/**
+ * Gives settings the values of the last visit, and saves them in the frame after each change. Returns a function that saves them
+ * immediately: no frame follows when the page is left.
+ */
+export function keepSettings(settings: Settings, storage: KeptTexts | undefined = browserStorage()): () => void {
   try {
     const text = storage?.getItem(settingsKey) ?? null;
     if (text !== null) settings.set(readSettings(text));
@@ -142,7 +145,7 @@ export function keepSettings(settings: Settings, storage: KeptTexts | undefined 
   }
   const textOf = (): string => settingsText(settings, settings.chosenModel);
   let saved = textOf();
-  settings.subscribe(() => {
+  const save = (): void => {
     const text = textOf();
     if (text === saved) return;
     saved = text;
@@ -151,7 +154,9 @@ export function keepSettings(settings: Settings, storage: KeptTexts | undefined 
     } catch {
       // The storage is full: the settings of this visit are not kept.
     }
-  });
+  };
+  settings.subscribe(save);
+  return save;
 }
 
 /** Returns settings as a text, for `readSettings`. */
