@@ -38,17 +38,20 @@ test.skipIf(isWindows)("npm link puts truewire on the PATH, and every build leav
 });
 
 // @noble/hashes was not among the packages of the bundle: every start found and read six files of it.
-test("what a server imports at every start is in the bundle", () => {
-  const files = new Set([join("dist", "cli", "serve-action.js"), join("dist", "serve", "app", "worker-main.js")]);
+test("what a server and a model's process import at every start is in the bundle", () => {
+  const entries = ["cli/serve-action.js", "serve/app/worker-main.js", "engines/llama/process/main.js"];
+  const files = new Set(entries.map((entry) => join("dist", entry)));
   const others: string[] = [];
   for (const file of files) {
     for (const [, name = ""] of readFileSync(file, "utf8").matchAll(
-      /^(?:import|export)\b[^"';(]*["']([^"']+)["'];$/gm,
+      /(?:^(?:import|export)\b[^"';(]*|\brequire\(|\bload\()"([^"]+)"\)?;$/gm,
     )) {
-      if (name.startsWith(".")) files.add(join(dirname(file), name));
+      if (name.endsWith(".script.js")) files.add(join("dist", "chunks", name));
+      else if (name.startsWith(".")) files.add(join(dirname(file), name));
       else if (!isBuiltin(name)) others.push(name);
     }
   }
-  expect([...files].some((file) => statSync(file).size > 1_000_000)).toBe(true);
+  const scripts = [...files].filter((file) => file.endsWith(".script.js"));
+  expect(scripts.map((file) => statSync(file).size > 500_000)).toEqual([true, true]);
   expect(others).toEqual([]);
 });

@@ -2,7 +2,7 @@
 import cluster from "node:cluster";
 import { openServer } from "./create-server.ts";
 import type { TruewireServer } from "./create-server.ts";
-import { outliveReaders, reportRejections, tuneV8 } from "./processes.ts";
+import { outliveReaders, reportRejections } from "./processes.ts";
 import type { FromWorker, ToWorker } from "./worker-messages.ts";
 
 /** Time in which open answers can send their end when the process must exit, in milliseconds. */
@@ -10,7 +10,6 @@ const lastMs = 800;
 
 // Signals for a group of processes (Ctrl-C, systemd) reach workers, too; the parent process decides what they do.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
-tuneV8();
 reportRejections();
 outliveReaders();
 // When the parent process ends, node:cluster would end this one immediately and cut its answers.

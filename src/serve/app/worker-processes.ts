@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { RestartPause } from "../../engines/lifecycle/restart-pause.ts";
 import type { ModelInfo } from "../../wire/core/engine.ts";
 import type { Log } from "../server/log.ts";
+import { v8Options } from "./tune-v8.ts";
 import type { FromWorker, ToWorker } from "./worker-messages.ts";
 
 /** How long after its grace period a worker that does not stop is killed: it still sends its last traces. In milliseconds. */
@@ -58,6 +59,7 @@ export class WorkerProcesses {
     cluster.setupPrimary({
       exec: fileURLToPath(this.#options.script),
       args: [],
+      execArgv: [...process.execArgv, ...v8Options],
       stdio: ["ignore", "inherit", "inherit", "ipc"],
     });
     this.#heartbeat = setInterval(() => this.#sendHeartbeats(), heartbeatMs);

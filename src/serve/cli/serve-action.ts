@@ -10,7 +10,7 @@ import { isFolder, modelsInFolder } from "../config/folder.ts";
 import { modelOfTarget } from "../config/target.ts";
 import { libraryFolders } from "../../engines/llama/libraries/library-folders.ts";
 import { createServer, type ServerOptions, type TruewireServer } from "../app/create-server.ts";
-import { outliveReaders, reportRejections, tuneV8 } from "../app/processes.ts";
+import { outliveReaders, reportRejections } from "../app/processes.ts";
 import { isLoopback } from "../server/origins.ts";
 import { bannerOf, lateNoteOf, noteOfNode } from "./banner.ts";
 import { entriesOf, findServers, usualPorts } from "./discovery.ts";
@@ -98,7 +98,6 @@ export async function serve(
   options: Options,
   { ports = usualPorts, limitMs = 300, defaultPort = usualPort }: DiscoveryOptions = {},
 ): Promise<void> {
-  tuneV8();
   const isLaunched = process.env.TRUEWIRE_LAUNCH !== undefined && process.send !== undefined;
   if (isLaunched) {
     // `truewire launch` has ended, perhaps without a chance to stop its server.

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { tuneV8 } from "../app/tune-v8.ts";
 import type { DiscoveryOptions } from "./serve-action.ts";
 
 /** `truewire serve`. Its options have the names of the configuration's members; ../config/schema.ts explains them. */
@@ -120,6 +121,7 @@ export function serveCommand(program: Command, discovery?: DiscoveryOptions): vo
       "send the message of any exception to clients (default: only of exceptions that are meant for them)",
     )
     .action(async (targets: string[], options: Record<string, unknown>) => {
+      tuneV8();
       const { serve } = await import("./serve-action.ts");
       await serve(targets, options, discovery);
     });
