@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { request } from "undici";
-import { httpWay, llamaServerWay, type HttpWay, type WayOptions } from "./engine-ways.ts";
+import { httpWay, llamaServerWay, newPrompt, type HttpWay, type WayOptions } from "./engine-ways.ts";
 import { processCpuMs } from "./process-cpu.ts";
 
 /*
@@ -27,10 +27,6 @@ interface Measured {
 }
 
 const conversations = { count: 4, turns: 6, first: 900, growth: 300, tokens: 8 };
-
-let prompts = 0;
-/** One byte is one token, and no two prompts start alike. */
-const newPrompt = (length: number): string => `${++prompts} `.padEnd(length, "lorem ipsum dolor ");
 
 /** Prints a row for each length and number of answers, and one for growing conversations. */
 export async function measureLongPrompts(wanted: LongOptions): Promise<void> {
@@ -151,7 +147,7 @@ async function growingConversations(way: HttpWay): Promise<Measured> {
   const started = performance.now();
   for (let turn = 0; turn < turns; turn++) {
     for (const text of texts) firstTokens.push((await way.generate(text, tokens)).firstTokenMs);
-    texts = texts.map((text) => text.padEnd(text.length + growth, "dolor sit amet "));
+    texts = texts.map((text) => text.padEnd(text.length + growth, "27182818284590"));
   }
   const seconds = (performance.now() - started) / 1000;
   const median = firstTokens.toSorted((one, two) => one - two)[Math.floor(firstTokens.length / 2)] ?? Number.NaN;

@@ -1,13 +1,24 @@
 import { resolve } from "node:path";
 import { Agent, request } from "undici";
+import { freePort } from "../interop/place.ts";
+import { startLlamaCppPython, llamaCppPython } from "../interop/servers/llama-cpp-python.ts";
+import { ollama, startOllama } from "../interop/servers/ollama.ts";
 import { openLlamaEngine } from "../src/engines/llama/llama-engine.ts";
 import { startTruewire } from "../test/support/serve.ts";
+import { withChildren } from "./gateway/process-usage.ts";
 import { startLlamaServer } from "./llama-server.ts";
-import { childOf } from "./process-cpu.ts";
 
 export interface Generated {
   readonly tokens: number;
+  readonly promptTokens: number;
   readonly firstTokenMs: number;
+}
+
+let prompts = 0;
+
+/** Returns a prompt of about `length` tokens, which begins like no other: digits are a token each for most models. */
+export function newPrompt(length: number): string {
+  return String(++prompts).padEnd(length, "31415926535897932384626433832795028841971");
 }
 
 /** One way to generate text, open on a model. */
@@ -30,6 +41,11 @@ export interface WayOptions {
   readonly threads: number;
 }
 
+interface PeerOptions extends WayOptions {
+  /** Further arguments of llama-server. */
+  readonly more?: readonly string[];
+}
+
 /** Truewire's engine, without server. */
 export async function directWay({ model, slots, contextSize, threads }: WayOptions): Promise<Way> {
   const engine = await openLlamaEngine({ model, slots, contextSize, threads, gpu: "off" });
@@ -39,7 +55,7 @@ export async function directWay({ model, slots, contextSize, threads }: WayOptio
     async generate(prompt, maxTokens) {
       const started = performance.now();
       let firstTokenMs = Number.NaN;
-      let count = 0;
+      let [count, promptTokens] = [0, 0];
       const generation = engine.generate({
         id: `bench_${++requests}`,
         model: "bench",
@@ -52,9 +68,10 @@ export async function directWay({ model, slots, contextSize, threads }: WayOptio
       });
       for await (const batch of generation) {
         if (Number.isNaN(firstTokenMs)) firstTokenMs = performance.now() - started;
-        for (const event of batch) if (event.type === "usage") count = event.usage.completionTokens;
+        for (const event of batch)
+          if (event.type === "usage") ({ completionTokens: count, promptTokens } = event.usage);
       }
-      return { tokens: count, firstTokenMs };
+      return { tokens: count, promptTokens, firstTokenMs };
     },
     close: () => engine.close(0),
   };
@@ -73,26 +90,51 @@ export async function httpWay(
   );
   const kill = (): void => void server.process.kill("SIGKILL");
   process.once("exit", kill);
-  const pid = server.process.pid ?? 0;
-  return overHttp(server.url, [pid, childOf(pid)], async () => {
+  return overHttp(server.url, server.process.pid ?? 0, async () => {
     await server.stop();
     process.off("exit", kill);
   });
 }
 
+/** Servers of others, by the names of `npm run interop -- install`, which installs all but llama-server. */
+export const peers: Readonly<Record<string, (options: PeerOptions) => Promise<HttpWay | null>>> = {
+  "llama-server": llamaServerWay,
+  async ollama({ model, slots, contextSize, threads }) {
+    if (ollama.version() === undefined) return null;
+    const server = await startOllama(await freePort(), {
+      file: resolve(model),
+      model: "bench",
+      slots,
+      contextSize,
+      threads,
+    });
+    return overHttp(server.url, server.pid, server.stop);
+  },
+  async "llama-cpp-python"({ model, contextSize, threads }) {
+    if (llamaCppPython.version() === undefined) return null;
+    const server = await startLlamaCppPython(await freePort(), {
+      file: resolve(model),
+      model: "bench",
+      contextSize,
+      threads,
+    });
+    return overHttp(server.url, server.pid, server.stop);
+  },
+};
+
 /** llama.cpp's own server; null: it is not there. */
-export async function llamaServerWay(
-  options: WayOptions & { readonly more?: readonly string[] },
-): Promise<HttpWay | null> {
+export async function llamaServerWay(options: PeerOptions): Promise<HttpWay | null> {
   const server = await startLlamaServer(options);
-  return server && overHttp(server.url, [server.pid], () => server.stop());
+  return server && overHttp(server.url, server.pid, () => server.stop());
 }
 
-function overHttp(url: string, processes: readonly number[], stop: () => Promise<void>): HttpWay {
+function overHttp(url: string, pid: number, stop: () => Promise<void>): HttpWay {
   const dispatcher = new Agent({ connections: 64 });
   return {
     url,
-    processes,
+    get processes() {
+      return withChildren(pid);
+    },
     async generate(prompt, maxTokens, more = {}) {
       const started = performance.now();
       const chat = "messages" in more;
@@ -118,9 +160,10 @@ function overHttp(url: string, processes: readonly number[], stop: () => Promise
         if (Number.isNaN(firstTokenMs) && text.includes("data:")) firstTokenMs = performance.now() - started;
         last = (last + text).slice(-4000);
       }
-      const count = /"completion_tokens":(\d+)/.exec(last)?.[1];
+      const count = /"completion_tokens": ?(\d+)/.exec(last)?.[1];
+      const ofPrompt = /"prompt_tokens": ?(\d+)/.exec(last)?.[1];
       if (statusCode !== 200 || count === undefined) throw new Error(`The server answered ${statusCode}: ${last}`);
-      return { tokens: Number(count), firstTokenMs };
+      return { tokens: Number(count), promptTokens: Number(ofPrompt), firstTokenMs };
     },
     async close() {
       await dispatcher.close();

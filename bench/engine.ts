@@ -7,20 +7,21 @@ import { writeProgrammedModel } from "../test/fixtures/programmed-model.ts";
 import { programmedTemplate } from "../test/fixtures/programmed-template.ts";
 import { writeRandomModel } from "../test/fixtures/random-model.ts";
 import { measureLongPrompts } from "./engine-long.ts";
-import { directWay, httpWay, llamaServerWay, type Way } from "./engine-ways.ts";
+import { directWay, httpWay, newPrompt, peers, type Way } from "./engine-ways.ts";
 import { llamaBench } from "./llama-bench.ts";
-import { cpuLibraryOf, llamaServerFile } from "./llama-server.ts";
-import { recordedAt, recordedRate } from "./recorded-llama-server.ts";
+import { cpuLibraryOf } from "./llama-server.ts";
 import { processCpuMs, wakeUpMicroseconds } from "./process-cpu.ts";
 
 /**
- * Measures the local engine through HTTP on a random model of 135 million parameters, next to llama.cpp's own server where
- * `TRUEWIRE_LLAMA_SERVER` names one, or else next to the figures that were last recorded: decoding with several streams, prompts,
- * and what is asked of the sampler. Both answer in turns; a figure is the median of its rounds. Where other work shares the machine, CPU
- * time a token says more than tokens a second: it counts all processes of a way. `llama-bench`, from the folder of that server, says what llama.cpp
- * alone can do: both servers' share of it, and its tokens a second; decoding without the prompt. Then what the server itself costs, on a model that costs nothing. Linux only.
+ * Measures the local engine through HTTP on a random model of 135 million parameters, or on the model of a file, next to other servers:
+ * decoding with several streams, prompts, and what is asked of the sampler. All answer in turns; a figure is the median of its rounds. Where
+ * other work shares the machine, CPU time a token says more than tokens a second: it counts all processes of a server. The servers are
+ * llama.cpp's own, which `TRUEWIRE_LLAMA_SERVER` names and which runs with Truewire's CPU libraries, and those that `npm run interop --
+ * install ollama llama-cpp-python` installs, with their own. `llama-bench`, from the folder of llama-server, says what llama.cpp alone can
+ * do: both servers' share of it, and its tokens a second; decoding without the prompt. Then what the server itself costs, on a model that costs nothing. Linux only.
  *
  *     TRUEWIRE_LLAMA_SERVER=llama.cpp/build/bin/llama-server npm run bench engine -- [--threads 1,2] [--streams 1,4,8,16] [--prompts 500,2000] [--rounds 5]
+ *       [--model 15M|135M|FILE] [--beside llama-server,ollama,llama-cpp-python]
  *
  * `--only long` measures long prompts instead (`engine-long.ts`): alone, next to running answers, and conversations that grow. A round
  * takes an hour with one thread, with `--model 15M` five minutes. `--against FOLDER/dist/cli/main.js` compares with another build in place of llama-server.
@@ -41,10 +42,9 @@ const { values } = parseArgs({
     answers: { type: "string", default: "0,1,4" },
     against: { type: "string" },
     model: { type: "string", default: "135M" },
+    beside: { type: "string", default: "llama-server" },
   },
 });
-const { model: size } = values;
-if (size !== "135M" && size !== "15M") throw new Error("--model is 135M or 15M.");
 const streamCounts = values.streams.split(",").map(Number);
 const tokens = Number(values.tokens);
 const promptTokens = Number(values.prompt);
@@ -55,16 +55,19 @@ const slots = Math.max(...streamCounts);
 const folder = resolve(".cache");
 mkdirSync(folder, { recursive: true });
 const isLong = values.only === "long";
-const model = join(folder, `random-${size}-${isLong ? "long" : "chat"}.gguf`);
-if (!existsSync(model))
-  // llama-server does not exceed the context size that a model was trained for.
-  writeRandomModel(model, { size, chatTemplate: programmedTemplate([]), contextLength: isLong ? 65_536 : 8192 });
+const model = modelFile(values.model);
 const quickModel = join(folder, "programmed.gguf");
 writeProgrammedModel(quickModel);
 
-let prompts = 0;
-/** One byte is one token, and no two prompts share more than a few. */
-const nextPrompt = (length = promptTokens): string => `${++prompts} `.padEnd(length, "lorem ipsum dolor ");
+/** Returns the file of a random model of this size, or the file that is named. */
+function modelFile(name: string): string {
+  if (name !== "135M" && name !== "15M") return resolve(name);
+  const file = join(folder, `random-${name}-${isLong ? "long" : "chat"}.gguf`);
+  if (!existsSync(file))
+    // llama-server does not exceed the context size that a model was trained for.
+    writeRandomModel(file, { size: name, chatTemplate: programmedTemplate([]), contextLength: isLong ? 65_536 : 8192 });
+  return file;
+}
 
 /** What is measured: `requests` simultaneous requests, of each of which `tokens` tokens count. */
 interface Case {
@@ -95,11 +98,8 @@ const chat = { messages: [{ role: "user", content: "Who?" }] };
 const decode =
   (more: object = {}) =>
   async (way: Way) =>
-    (await way.generate(nextPrompt(), tokens, more)).tokens;
-const read = (length: number) => async (way: Way) => {
-  await way.generate(nextPrompt(length), 1);
-  return length;
-};
+    (await way.generate(newPrompt(promptTokens), tokens, more)).tokens;
+const read = (length: number) => async (way: Way) => (await way.generate(newPrompt(length), 1)).promptTokens;
 const cases: readonly Case[] = [
   ...streamCounts.map((streams) => ({ name: "decode", streams, ask: decode() })),
   ...promptLengths.map((length) => ({ name: `prompt of ${length}`, streams: 1, ask: read(length) })),
@@ -112,6 +112,11 @@ const cases: readonly Case[] = [
     { name: "required call", streams, ask: decode({ ...chat, ...tool, temperature: 0.8, seed: 1 }) },
   ]),
 ].filter(({ name }) => name.includes(values.only));
+
+interface NamedWay {
+  readonly name: string;
+  readonly way: Way;
+}
 
 interface Rate {
   readonly perSecond: number;
@@ -134,7 +139,7 @@ async function measure(way: Way, { streams, ask }: Case): Promise<Rate> {
 async function decodeAlone(way: Way): Promise<number> {
   const timed = async (length: number): Promise<number> => {
     const started = performance.now();
-    await way.generate(nextPrompt(), length, { ignore_eos: true });
+    await way.generate(newPrompt(promptTokens), length, { ignore_eos: true });
     return performance.now() - started;
   };
   const few = await timed(4);
@@ -148,45 +153,50 @@ const row = (name: string, ...cells: readonly (string | number)[]): void =>
     name.padEnd(20) + cells.map((cell) => (typeof cell === "number" ? cell.toFixed(2) : cell).padStart(12)).join(""),
   );
 
-/** `limit`: of llama-bench. For decoding, all three without the prompt. */
-function rowOfLimit(ours: number, theirs: number | undefined, limit: number): void {
-  row("  of llama-bench", "", ours / limit, (theirs ?? Number.NaN) / limit, "", limit);
-}
-
-/** Prints a row for each case. `theirs`: null if there is no llama-server, then recorded figures are shown. */
-async function compare(threads: number, ours: Way, theirs: Way | null): Promise<void> {
+/** Prints a row for each case: tokens a second of all servers and the ratios to Truewire's, then CPU time a token. `ways`: ours first. */
+async function compare(threads: number, ways: readonly NamedWay[]): Promise<void> {
   const machine = `${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)}, Node ${process.version}`;
-  console.log(`\n${size} Q8_0, ${threads} thread${threads > 1 ? "s" : ""}, median of ${rounds}; ${machine}`);
-  if (!theirs) console.log(`llama-server as on ${recordedAt}: TRUEWIRE_LLAMA_SERVER names one to measure.`);
-  const libraries = [ours.processes[1], theirs?.processes[0]].map((pid) =>
-    pid === undefined ? "" : cpuLibraryOf(pid),
-  );
-  console.log(`CPU libraries: ours ${libraries[0]}${theirs ? `, llama-server's ${libraries[1]}` : ""}`);
-  row("", "streams", "tokens/s", "llama-server", "ratio", "CPU ms/token", "llama-server", "ratio");
-  for (const way of [ours, theirs]) await way?.generate(nextPrompt(), 8);
+  console.log(`\n${values.model}, ${threads} thread${threads > 1 ? "s" : ""}, median of ${rounds}; ${machine}`);
+  for (const { way } of ways) await way.generate(newPrompt(promptTokens), 8);
+  for (const { name, way } of ways) console.log(`CPU library of ${name}: ${cpuLibraryOf(way.processes.at(-1) ?? 0)}`);
+  const others = ways.slice(1).flatMap(({ name }) => [name.slice(0, 11), "ratio"]);
+  row("", "streams", "tokens/s", ...others, "CPU ms/token", ...others);
   const limits = await llamaBench({ model, threads, prompts: promptLengths, tokens, rounds });
   for (const each of cases) {
-    const mine: Rate[] = [];
-    const other: Rate[] = [];
-    for (let round = 0; round < rounds; round++) {
-      mine.push(await measure(ours, each));
-      if (theirs) other.push(await measure(theirs, each));
-    }
-    if (!theirs) other.push(...[recordedRate(threads, each.name, each.streams)].filter((rate) => rate !== undefined));
-    const [a, b] = [mine, other].map((rates) => median(rates.map((rate) => rate.perSecond)));
-    const [c, d] = [mine, other].map((rates) => median(rates.map((rate) => rate.cpuMs)));
-    row(each.name, String(each.streams), a ?? 0, b ?? 0, (a ?? 0) / (b ?? 0), c ?? 0, d ?? 0, (d ?? 0) / (c ?? 0));
+    const rates: Rate[][] = ways.map(() => []);
+    for (let round = 0; round < rounds; round++)
+      for (const [at, { way }] of ways.entries()) rates[at]?.push(await measure(way, each));
+    const [perSecond, cpuMs] = [
+      rates.map((all) => median(all.map((rate) => rate.perSecond))),
+      rates.map((all) => median(all.map((rate) => rate.cpuMs))),
+    ];
+    const [ours = 0, ...theirs] = perSecond;
+    const [ourCpu = 0, ...theirCpu] = cpuMs;
+    row(
+      each.name,
+      String(each.streams),
+      ours,
+      ...theirs.flatMap((rate) => [rate, ours / rate]),
+      ourCpu,
+      ...theirCpu.flatMap((cpu) => [cpu, cpu / ourCpu]),
+    );
     if (!limits) continue;
     const length = promptLengths.find((one) => each.name === `prompt of ${one}`);
-    if (length !== undefined) rowOfLimit(a ?? 0, b, limits.prompts.get(length) ?? 0);
+    if (length !== undefined) rowOfLimit(ways, perSecond, limits.prompts.get(length) ?? 0);
     if (each.name !== "decode" || each.streams !== 1) continue;
-    const [alone, theirsAlone]: [number[], number[]] = [[], []];
-    for (let round = 0; round < rounds; round++) {
-      alone.push(await decodeAlone(ours));
-      if (theirs) theirsAlone.push(await decodeAlone(theirs));
-    }
-    rowOfLimit(median(alone), median(theirsAlone), limits.decode);
+    // The others do not know `ignore_eos`.
+    const exact = ways.filter(({ name }) => name === "Truewire" || name === "llama-server");
+    const alone: number[][] = exact.map(() => []);
+    for (let round = 0; round < rounds; round++)
+      for (const [at, { way }] of exact.entries()) alone[at]?.push(await decodeAlone(way));
+    rowOfLimit(exact, alone.map(median), limits.decode);
   }
+}
+
+/** Prints what share of llama-bench's tokens a second each server reaches; for decoding, all without the prompt. */
+function rowOfLimit(ways: readonly NamedWay[], perSecond: readonly number[], limit: number): void {
+  const shares = ways.map(({ name }, at) => `${name} ${((perSecond[at] ?? 0) / limit).toFixed(2)}`);
+  console.log(`  of llama-bench's ${limit.toFixed(1)} tokens/s: ${shares.join(", ")}`);
 }
 
 for (const threads of values.threads.split(",").map(Number)) {
@@ -198,17 +208,20 @@ for (const threads of values.threads.split(",").map(Number)) {
   }
   // The model was trained for 8192 tokens.
   const options = { model, slots, contextSize: Math.min(8192, Math.max(1000, ...promptLengths) + 280), threads };
-  const ours = await httpWay(options);
-  let theirs: Way | null = null;
+  const ways: NamedWay[] = [];
   try {
-    theirs = await llamaServerWay(options);
-    await compare(threads, ours, theirs);
+    ways.push({ name: "Truewire", way: await httpWay(options) });
+    for (const name of values.beside.split(",").filter((one) => one !== "")) {
+      const way = await peers[name]?.(options);
+      if (way) ways.push({ name, way });
+      else console.log(`${name} is not installed, or is none of ${Object.keys(peers).join(", ")}.`);
+    }
+    await compare(threads, ways);
   } finally {
-    await ours.close();
-    await theirs?.close();
+    for (const { way } of ways) await way.close();
   }
 }
-console.log(`Targets: both ratios ≥ 1 (${llamaServerFile ?? "no llama-server"}).`);
+console.log("Targets: all ratios to llama-server ≥ 1.");
 
 // The same server on a model that costs nothing: what is left is the server, and what HTTP adds to a first token.
 if (values.only === "") {

@@ -27,7 +27,7 @@ export function openFiles(pid: number): number {
 }
 
 /** A process, and all that it and its children have started. Linux only. */
-function withChildren(pid: number): number[] {
+export function withChildren(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
   return [pid, ...(children === "" ? [] : children.split(" ").map(Number)).flatMap(withChildren)];
 }

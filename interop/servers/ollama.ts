@@ -79,6 +79,10 @@ interface OllamaModel {
   readonly file: string;
   readonly model: string;
   readonly contextSize: number;
+  /** Requests at a time; default: 1. */
+  readonly slots?: number;
+  /** Default: 1. */
+  readonly threads?: number;
   /** Further lines of the Modelfile; without a template, Ollama chooses the one of its own that is like the file's. */
   readonly more?: string;
 }
@@ -86,20 +90,20 @@ interface OllamaModel {
 /** Starts Ollama with the model of a file. */
 export async function startOllama(
   port: number,
-  { file, model, contextSize, more = "" }: OllamaModel,
-): Promise<StartedServer> {
+  { file, model, contextSize, slots = 1, threads = 1, more = "" }: OllamaModel,
+): Promise<StartedServer & { readonly pid: number }> {
   const home = inPlace("ollama", "home");
   mkdirSync(home, { recursive: true });
   const env = {
     HOME: home,
     OLLAMA_HOST: `127.0.0.1:${port}`,
     OLLAMA_CONTEXT_LENGTH: String(contextSize),
-    OLLAMA_NUM_PARALLEL: "1",
+    OLLAMA_NUM_PARALLEL: String(slots),
   };
   const url = `http://127.0.0.1:${port}`;
   const running = await startServer(binary, ["serve"], { env, ready: `${url}/api/version`, log: "ollama.log" });
   const modelfile = inPlace("ollama", "Modelfile");
-  writeFileSync(modelfile, `FROM ${file}\n${more}\nPARAMETER num_thread 1\n`);
+  writeFileSync(modelfile, `FROM ${file}\n${more}\nPARAMETER num_thread ${threads}\n`);
   await command(binary, ["create", model, "-f", modelfile], { env });
-  return { url, model: `${model}:latest`, contextSize, stop: running.stop };
+  return { url, model: `${model}:latest`, contextSize, ...running };
 }
