@@ -54,6 +54,7 @@ export class CoverageFuzzer {
     this.#target.run(input);
     const before = this.#reached.size;
     for (const block of this.#covered()) this.#reached.add(block);
+    if (this.#reached.size === 0) throw new Error("V8 reports no coverage: the fuzzer would only guess.");
     if (this.#reached.size === before) return false;
     this.#corpus.push(input.slice());
     return true;
@@ -66,7 +67,7 @@ export class CoverageFuzzer {
     this.#session.post("Profiler.takePreciseCoverage", (error, answer) => {
       if (error) throw error;
       for (const { url, scriptId, functions } of answer.result) {
-        if (!url.startsWith("file:") || url.includes("/fuzz/")) continue;
+        if (!url.startsWith("file:") || url.includes("/test/fuzz/")) continue;
         for (const { ranges } of functions)
           for (const { startOffset, endOffset, count } of ranges)
             if (count > 0) blocks.push(`${scriptId}:${startOffset}-${endOffset}:${Math.floor(Math.log2(count))}`);
