@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { chatChunk, chatCompletion } from "../../wire/apis/chat/schema.ts";
-import { obfuscate } from "../../wire/apis/chat/write-stream.ts";
+import { obfuscate } from "../../wire/apis/chat/chat-envelope.ts";
 import { completion } from "../../wire/apis/completions/schema.ts";
 import { isOpen, membersOf, objectSchema, unwrapped } from "../../wire/apis/members.ts";
 import { message, streamEvent } from "../../wire/apis/messages/schema.ts";

@@ -1,7 +1,7 @@
 import { hasRecordings, type Recording, readRecordings } from "../../../test/support/recordings.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { obfuscate } from "../../wire/apis/chat/write-stream.ts";
+import { obfuscate } from "../../wire/apis/chat/chat-envelope.ts";
 import { answerId } from "../../wire/apis/ids.ts";
 import { exact, lean } from "../../wire/apis/profile.ts";
 import type { CapturedApi } from "../../wire/apis/ordered-capture.ts";

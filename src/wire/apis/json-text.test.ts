@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { jsonText, JsonText, type JsonValue, rustFloatText } from "./json-text.ts";
-import { obfuscate } from "./chat/write-stream.ts";
+import { obfuscate } from "./chat/chat-envelope.ts";
 
 const json = fc.jsonValue() as fc.Arbitrary<JsonValue>;
 

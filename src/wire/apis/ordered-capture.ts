@@ -1,7 +1,7 @@
 import { isObject } from "../core/json.ts";
 import type { JsonObject } from "../core/json.ts";
 import { chatChunk, chatCompletion } from "./chat/schema.ts";
-import { obfuscate } from "./chat/write-stream.ts";
+import { obfuscate } from "./chat/chat-envelope.ts";
 import { completion } from "./completions/schema.ts";
 import { randomBase62 } from "./ids.ts";
 import { JsonText, jsonText, rustFloatText } from "./json-text.ts";

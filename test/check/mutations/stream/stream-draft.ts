@@ -1,5 +1,5 @@
 import type { Exchange } from "../../../../src/judge/check/rules/exchange.ts";
-import { obfuscate } from "../../../../src/wire/apis/chat/write-stream.ts";
+import { obfuscate } from "../../../../src/wire/apis/chat/chat-envelope.ts";
 
 export type Json = Record<string, unknown>;
 

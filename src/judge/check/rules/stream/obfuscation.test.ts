@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { judgeCapture } from "../../check-capture.ts";
-import { obfuscate } from "../../../../wire/apis/chat/write-stream.ts";
+import { obfuscate } from "../../../../wire/apis/chat/chat-envelope.ts";
 
 const json =
   '{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":';
