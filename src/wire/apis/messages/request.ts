@@ -12,7 +12,9 @@ import { maxMessages, maxParts, maxUnknownMembers } from "../request/shapes.ts";
 import { checkedForServer, unknownValue } from "../request/parameter.ts";
 import { applyRules, refuseOrWarn } from "../request/vendor-rules.ts";
 import type { HeaderReader } from "../api-error-format.ts";
-import { checkConversation, readMessageParams } from "./conversation.ts";
+import { checkConversation } from "./check-conversation.ts";
+import { readMessageParams } from "./conversation.ts";
+import { requestMembers } from "./exact-request.ts";
 import { messageForms } from "./form.ts";
 import { codedRefusal, messageIssueFailure, refusal } from "./request-issue.ts";
 import { messagesRules } from "./request-rules.ts";
@@ -23,7 +25,6 @@ import {
   knownBlocks,
   messageParameters,
   type MessageRequest,
-  requestMembers,
   requiredBetas,
 } from "./request-schema.ts";
 import { readMessageTools } from "./request-tools.ts";
