@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // node scripts/bundle.mjs [folder]
 //
-// Writes truewire-VERSION-PLATFORM-ARCH.tgz into the folder (default: this one): an archive for this platform with everything that Truewire
-// needs, for machines without Node and npm. It holds the Node that runs this script, what `npm pack` publishes, the packages that it needs
+// Writes truewire-VERSION-PLATFORM-ARCH.tgz (on Windows .zip) into the folder (default: this one): an archive for this platform with everything
+// that Truewire needs, for machines without Node and npm. It holds the Node that runs this script, what `npm pack` publishes, the packages that it needs
 // at run time with their native libraries, and a launcher. Single-file executables of Node do not carry native libraries.
 //
 // The same Node, lock file and sources give the same bytes: files are sorted, and have one time, one owner and two modes, as in `npm pack`.
@@ -32,7 +32,7 @@ const { name, version, dependencies, optionalDependencies } = JSON.parse(
 );
 const isWindows = process.platform === "win32";
 const title = `${name}-${version}-${process.platform}-${process.arch}`;
-const archive = resolve(process.argv[2] ?? ".", `${title}.tgz`);
+const archive = resolve(process.argv[2] ?? ".", `${title}.${isWindows ? "zip" : "tgz"}`);
 /** The packages with the libraries of llama.cpp for this platform. */
 const platform = { darwin: "mac", win32: "win" }[process.platform] ?? process.platform;
 const variantOf = new RegExp(`^@node-llama-cpp/${platform}-${process.arch === "arm" ? "armv7l" : process.arch}(-|$)`);
@@ -57,7 +57,8 @@ try {
   const files = filesIn(top);
   for (const file of files) chmodSync(join(stage, file), isExecutable(file) ? 0o755 : 0o644);
   mkdirSync(dirname(archive), { recursive: true });
-  await create({ cwd: stage, file: archive, gzip: true, portable: true, mtime, noDirRecurse: true }, files);
+  if (isWindows) zip();
+  else await create({ cwd: stage, file: archive, gzip: true, portable: true, mtime, noDirRecurse: true }, files);
   const sha256 = createHash("sha256").update(readFileSync(archive)).digest("hex");
   const unpacked = files.reduce((sum, file) => sum + statSync(join(stage, file)).size, 0);
   console.log(`${archive}`);
@@ -67,6 +68,12 @@ try {
   console.log(`sha256 ${sha256}`);
 } finally {
   rmSync(stage, { recursive: true, force: true });
+}
+
+/** Packs the folder with Windows' own tar, which writes zip files by the name of the archive. */
+function zip() {
+  const tar = join(process.env["SystemRoot"] ?? "C:\\Windows", "System32", "tar.exe");
+  execFileSync(tar, ["-a", "-c", "-f", archive, title], { cwd: stage });
 }
 
 /** Copies what `npm pack` publishes. */

@@ -1,30 +1,21 @@
 #!/usr/bin/env node
-// Writes the two tables of README.md, between their marks: the numbers and the features. What can be counted is counted from the files that
-// tests and commands make; what was measured, with its command, date and machine, and the features are in docs/comparison.json. A test runs
-// this with --check, which exits with 1 when README.md is out of date. Measure again, write the result there, and run: node scripts/readme-tables.mjs
+// Writes the tables of README.md, between their marks: the numbers and the features. What can be counted is counted from the files that
+// tests and commands make; what was measured, with its command, date and machine, and the features are in docs/comparison.json. Rows, columns and
+// tables without a value are left out. A test runs this with --check, which exits with 1 when README.md is out of date. Measure again, write the
+// result there, and run: node scripts/readme-tables.mjs
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
 const read = (path) => readFileSync(path, "utf8");
-const { measured, products, features, asOf } = JSON.parse(read("docs/comparison.json"));
+const { speed, products, features, asOf } = JSON.parse(read("docs/comparison.json"));
 
 const table = (rows) => {
   const [head, ...rest] = rows.map((cells) => `| ${cells.join(" | ")} |`);
   return [head, `|${" --- |".repeat(rows[0].length)}`, ...rest].join("\n");
 };
 
-const counted = [recordings(), sessions(), servers(), rules()];
-const numbers = [
-  ["", "", "compared with", "command, date"],
-  ...counted,
-  ...measured.map(({ what, value, compared, command, date, machine }) => [
-    what,
-    `**${value}**`,
-    compared,
-    `\`${command}\`, ${date}, ${machine}`,
-  ]),
-];
+const numbers = [["", "", "by"], recordings(), refusals(), sessions(), servers(), rules()];
 const blocks = {
-  numbers: table(numbers),
+  numbers: [table(numbers), ...speed.map(speedTable)].filter((text) => text !== "").join("\n\n"),
   features: `${table([["", ...products], ...features])}\n\nAs their documentation said in ${asOf}; [docs/comparison.json](docs/comparison.json) is the source, and corrections are welcome.`,
 };
 
@@ -51,10 +42,20 @@ function recordings() {
     .toSorted()
     .at(-1);
   return [
-    "recorded answers of the vendors' own servers, which the descriptions of the APIs are held against",
+    "[recorded answers](docs/wires.md) of the vendors' own servers, with which the descriptions of the APIs are tested",
     `**${count.toLocaleString("en")}**`,
-    "[which](docs/wires.md)",
     `\`npm run wires\`, ${newest}`,
+  ];
+}
+
+/** The table of docs/parameters.md. */
+function refusals() {
+  const [, section = ""] = read("docs/parameters.md").split("## What profile exact refuses");
+  const count = section.split("\n## ")[0].match(/^\| (?!API |-)/gm).length;
+  return [
+    "[mistakes](docs/parameters.md#what-profile-exact-refuses) that are refused in the vendors' words",
+    `**${count}**`,
+    "`npx vitest run src/wire/apis/parameters-page.test.ts`, each change",
   ];
 }
 
@@ -74,9 +75,8 @@ function sessions() {
   );
   const done = cells.filter((cell) => cell === "✓").length;
   return [
-    `sessions of four turns with tools that complete: ${rows.length} clients × ${cells.length / rows.length} servers`,
+    `[sessions with tools](docs/sessions.md#what-works) that complete: ${rows.length} clients × ${cells.length / rows.length} servers`,
     `**${done} of ${cells.length}**`,
-    "[each](docs/sessions.md#what-works)",
     "`npx vitest run test/sessions/matrix.test.ts`, each change",
   ];
 }
@@ -93,9 +93,8 @@ function servers() {
     .toSorted()
     .at(-1);
   return [
-    `trials with real servers as upstreams: ${results.length} products`,
+    `trials with [real servers](docs/compatibility.md) behind it: ${results.length} products`,
     `**${done} of ${trials.length}**`,
-    "[each](docs/compatibility.md)",
     `\`npm run interop\`, ${newest}`,
   ];
 }
@@ -104,9 +103,18 @@ function servers() {
 function rules() {
   const count = read("docs/rules.md").match(/^\| `/gm).length;
   return [
-    "rules by which it judges servers, each with its source",
+    "[rules](docs/rules.md) by which it judges servers, itself included, each with its source",
     `**${count}**`,
-    "[all](docs/rules.md)",
     "`truewire check --list`, each change",
   ];
+}
+
+/** A table of what was measured beside others: the rows that have Truewire's value, the columns that have one. */
+function speedTable({ products: names, rows: all, by }) {
+  const measured = all.filter(([, own]) => own !== "");
+  const columns = names.map((_, at) => at + 1).filter((at) => measured.some((row) => row[at] !== ""));
+  const pick = ([what, ...values]) => [what, ...columns.map((at) => values[at - 1] || "–")];
+  return measured.length === 0
+    ? ""
+    : `${table([["", ...columns.map((at) => names[at - 1])], ...measured.map(pick)])}\n\n${by}`;
 }

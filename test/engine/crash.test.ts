@@ -47,6 +47,14 @@ test("when the model's process dies, its requests end with an error, it comes ba
   expect(local.engine.health()).toMatchObject({ state: "ready", counters: { restarts: 1 } });
 });
 
+// A model's process ended when its terminal was closed, and its answers with it, while the server went on.
+test("a model's process ignores the signals of a terminal, which the server handles", async () => {
+  const restarts = local.engine.health().counters?.restarts;
+  for (const name of ["SIGINT", "SIGHUP", "SIGTERM"] as const) signal(local, name);
+  expect((await local.chat("#plain")).end).toEqual({ kind: "done" });
+  expect(local.engine.health().counters?.restarts).toBe(restarts);
+});
+
 test("a request that is left during a restart is forgotten", async () => {
   kill();
   await until(() => local.engine.health().state === "restarting");

@@ -49,3 +49,11 @@ test("truewire batch names the line that is no request, and what is missing", as
   expect((await run("in.jsonl", "--model", "echo.mjs")).stderr).toContain("line 1 is no request");
   expect((await run("in.jsonl")).stderr).toContain("--model TARGET");
 });
+
+// Files of Windows begin with a byte order mark and end their lines in CRLF: the first line was refused.
+test("truewire batch reads files of Windows", async () => {
+  const line = (text: string): string => JSON.stringify({ messages: [{ role: "user", content: text }] });
+  writeFileSync(join(folder, "in.jsonl"), `\uFEFF${line("one")}\r\n\r\n${line("two")}\r\n`);
+  const { code, stdout } = await run("in.jsonl", "--model", "echo.mjs", "--json");
+  expect([code, JSON.parse(stdout)]).toMatchObject([0, { total: 2, completed: 2 }]);
+});

@@ -45,6 +45,14 @@ describe("truewire render", () => {
     expect({ out, code }).toEqual({ out: "<|user|>Hi<|end|><|end|><|assistant|>", code: 0 });
   });
 
+  // The byte order mark of programs on Windows was no JSON, and a part of the prompt.
+  test("reads files of Windows", async () => {
+    const ofWindows = join(folder, "windows.jinja");
+    writeFileSync(ofWindows, `\uFEFF${source.replaceAll("{% for", "\r\n{% for")}\r\n`);
+    const { out, code } = await run(["--template", ofWindows], `\uFEFF${JSON.stringify(body)}\r\n`);
+    expect({ out, code }).toEqual({ out: "\n<|user|>Hi<|end|><|end|><|assistant|>", code: 0 });
+  });
+
   test.each([
     ["of the request", { documents: [{ title: "Foxes", text: "Quick <|end|>" }] }],
     [

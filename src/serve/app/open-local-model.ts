@@ -51,7 +51,9 @@ async function readImage(url: string, origin: JobOrigin): Promise<string> {
 const readableTypes = ["image/png", "image/jpeg", "image/gif", "image/bmp"];
 
 async function templateIn(file: string): Promise<string> {
-  return readFile(file, "utf8").catch((cause: Error) => {
+  const text = await readFile(file, "utf8").catch((cause: Error) => {
     throw new ConfigError([{ path: ["chatTemplate"], message: cause.message }], undefined, { cause });
   });
+  // The byte order mark that programs on Windows write would be a part of each prompt.
+  return text.replace(/^\uFEFF/, "");
 }

@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { requestsSchema } from "../config/requests-schema.ts";
 import type { ServerProfile } from "../../wire/apis/adapt/server-profile.ts";
 import { isObject } from "../../wire/core/json.ts";
 import type { LearnedProfile, ProfileStore } from "../../engines/upstream/learned-profiles.ts";
+import { replaceFile } from "../kv/replace-file.ts";
 import type { Log } from "../server/log.ts";
 
 /** Changes within this time are written together. */
@@ -81,7 +82,7 @@ export class ProfileFile implements ProfileStore {
       const kept = upstreamsIn(await readFile(this.#path, "utf8").catch(withoutFile));
       putAll(kept, learned);
       await writeFile(unfinished, `${textOf(kept)}\n`, { mode: 0o600 });
-      await rename(unfinished, this.#path);
+      await replaceFile(unfinished, this.#path);
       this.#state = stateOf(this.#path);
       // What this process has learned in the meantime, and before this what others have.
       putAll(kept, this.#learned);

@@ -1,5 +1,6 @@
 /** What a worker runs: a server that shares its port with the other workers, and nothing else. */
 import cluster from "node:cluster";
+import { ignoreTerminalSignals } from "../../engines/lifecycle/terminal-signals.ts";
 import { openServer } from "./create-server.ts";
 import type { TruewireServer } from "./create-server.ts";
 import { outliveReaders, reportRejections } from "./processes.ts";
@@ -8,8 +9,8 @@ import type { FromWorker, ToWorker } from "./worker-messages.ts";
 /** Time in which open answers can send their end when the process must exit, in milliseconds. */
 const lastMs = 800;
 
-// Signals for a group of processes (Ctrl-C, systemd) reach workers, too; the parent process decides what they do.
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
+// Those of systemd reach workers, too; the parent process decides what they do.
+ignoreTerminalSignals();
 reportRejections();
 outliveReaders();
 // When the parent process ends, node:cluster would end this one immediately and cut its answers.

@@ -1,5 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { agents, chooseModel, contextProblem } from "./agents.ts";
+import { findCommand } from "./launch-action.ts";
 import type { Agent, AgentSetup, AgentTarget, ChatModel } from "./agents.ts";
 
 const model = (slug: string, context?: number, ...more: string[]): ChatModel => ({
@@ -135,4 +139,18 @@ test("a context that is too small", () => {
   });
   expect(contextProblem(claude, model("medium", 16_384), cure)).toMatchObject({ isFatal: false });
   expect(contextProblem(crush, small, cure)).toMatchObject({ isFatal: false });
+});
+
+// Most agents are installed with npm, whose commands are scripts on Windows: launch did not start them.
+test("the command of an agent: a program or npm's script on Windows, the file of the name elsewhere", () => {
+  const folder = mkdtempSync(join(tmpdir(), "truewire-"));
+  try {
+    for (const name of ["codex", "codex.cmd", "claude.exe"]) writeFileSync(join(folder, name), "", { mode: 0o755 });
+    const found = (name: string, platform: NodeJS.Platform): string | undefined =>
+      findCommand(name, ["", folder], platform)?.slice(folder.length + 1);
+    expect([found("codex", "win32"), found("claude", "win32")]).toEqual(["codex.cmd", "claude.exe"]);
+    expect([found("codex", "linux"), found("claude", "linux")]).toEqual(["codex", undefined]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -28,6 +28,7 @@ export function bannerOf(
   found: readonly FoundServer[],
   late: readonly LateServer[],
   notes: readonly string[],
+  platform: NodeJS.Platform = process.platform,
 ): string {
   const { url } = server;
   // The models of servers that were found come before the demo model, which is there for when there are none.
@@ -61,6 +62,8 @@ export function bannerOf(
   // The key itself is not printed: what is printed may be kept.
   const { apiKey = [], keys = [], keysFile } = config;
   const withKey = apiKey.length > 0 || keys.length > 0 || keysFile !== undefined;
+  // No line suits both of Windows' shells, whose quotation marks differ.
+  if (platform === "win32") return lines.join("\n");
   const key = withKey ? ' -H "Authorization: Bearer $OPENAI_API_KEY"' : "";
   const [path, body] = exampleOf(first);
   lines.push(

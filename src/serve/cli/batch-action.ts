@@ -138,7 +138,8 @@ const pathsOfBodies = { messages: "/v1/chat/completions", input: "/v1/responses"
 function readLine(text: string, number: number): Line {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    // `trim` also removes the byte order mark of some programs on Windows.
+    value = JSON.parse(text.trim());
   } catch (cause) {
     throw new Error(`line ${number} is not JSON`, { cause });
   }

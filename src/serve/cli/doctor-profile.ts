@@ -1,4 +1,4 @@
-import { readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
+import { readFile, realpath, stat, writeFile } from "node:fs/promises";
 import { isMap, isScalar, isSeq, parseDocument, stringify } from "yaml";
 import { knownServer } from "../../wire/apis/adapt/known-servers.ts";
 import { learnRefusal } from "../../wire/apis/adapt/learn-refusal.ts";
@@ -9,6 +9,7 @@ import { failureOfText, readFailure } from "../../wire/apis/tolerant/read-failur
 import type { ProfileProbe } from "../../judge/check/probe/profile-probes.ts";
 import type { Exchange } from "../../judge/check/rules/exchange.ts";
 import { modelOfTarget } from "../config/target.ts";
+import { replaceFile } from "../kv/replace-file.ts";
 import { parsedOrNothing } from "./doctor-answer.ts";
 
 /** What Truewire knows of a server by its host or its list of models. */
@@ -61,7 +62,7 @@ export async function writeProfile(file: string, url: string, profile: ServerPro
   // Whoever reads the file finds the old one or the new one, also if this process ends now.
   const unfinished = `${place}.${process.pid}`;
   await writeFile(unfinished, next, mode === undefined ? {} : { mode });
-  await rename(unfinished, place);
+  await replaceFile(unfinished, place);
 }
 
 function withProfile(file: string, text: string, url: string, profile: ServerProfile): string {

@@ -106,18 +106,22 @@ function unknownAgent(name: string): Error {
 
 /** Returns the agent's file on the PATH. Throws with the command that installs it. */
 function commandOf({ title, command, install }: Agent): string {
-  const endings = process.platform === "win32" ? [".exe"] : [""];
-  const folders = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
-  const found = folders
+  const found = findCommand(command, (process.env.PATH ?? "").split(delimiter), process.platform);
+  if (found !== undefined) return found;
+  throw new Error(`${title} is not installed: there is no ${command} on the PATH. Install it with ${install}`);
+}
+
+/** Finds a command in folders: on Windows a program, or the script for cmd.exe that npm writes. */
+export function findCommand(
+  command: string,
+  folders: readonly string[],
+  platform: NodeJS.Platform,
+): string | undefined {
+  const endings = platform === "win32" ? [".exe", ".cmd"] : [""];
+  return folders
+    .filter((folder) => folder !== "")
     .flatMap((folder) => endings.map((ending) => join(folder, command + ending)))
     .find((file) => isExecutable(file));
-  if (found !== undefined) return found;
-  const script = folders.map((folder) => join(folder, `${command}.cmd`)).find((file) => isExecutable(file));
-  if (process.platform === "win32" && script !== undefined)
-    throw new Error(
-      `${script} is a script of cmd.exe, which launch does not start. Start it yourself with the variables that truewire launch ${command} --print shows`,
-    );
-  throw new Error(`${title} is not installed: there is no ${command} on the PATH. Install it with ${install}`);
 }
 
 function isExecutable(file: string): boolean {
@@ -250,9 +254,11 @@ async function runAgent(command: string, args: readonly string[], changes: Agent
   const pass = (signal: NodeJS.Signals): void => {
     if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
   };
+  // The package starts scripts of Windows through cmd.exe, and quotes their arguments.
+  const { default: crossSpawn } = await import("cross-spawn");
   // Before the agent is started: a signal that came between the two ended this process, and left the agent alone.
   for (const signal of passed) process.on(signal, pass);
-  const child = spawn(command, args, { stdio: "inherit", env: changedEnvironment(changes) });
+  const child = crossSpawn(command, args, { stdio: "inherit", env: changedEnvironment(changes) });
   try {
     const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
     return { code, signal };

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
 import { findFormat } from "../../text/formats/find-format.ts";
 import type { Format } from "../../text/formats/format.ts";
 import { requireFormat } from "../../text/formats/known.ts";
@@ -23,14 +24,11 @@ export interface ParseOptions {
 /** Runs `truewire parse`. */
 export async function parse(options: ParseOptions): Promise<void> {
   if (options.jsonl) return await parseLines();
-  const chunks: string[] = [];
-  process.stdin.setEncoding("utf8");
-  for await (const chunk of process.stdin) chunks.push(String(chunk));
   const job = {
     format: chooseFormat(options),
-    text: chunks.join(""),
+    text: await text(process.stdin),
     ...(options.prefix !== undefined && { prefix: options.prefix.replaceAll("\\n", "\n") }),
-    ...(options.tools !== undefined && { tools: readTools(JSON.parse(readFileSync(options.tools, "utf8"))) }),
+    ...(options.tools !== undefined && { tools: readTools(JSON.parse(readFileSync(options.tools, "utf8").trim())) }),
   };
   if (options.events) {
     const { events, warnings } = parseEvents({ ...job, trace: true });
@@ -53,7 +51,7 @@ async function parseLines(): Promise<void> {
     if (line.trim() === "") continue;
     let id: unknown = null;
     try {
-      const value: unknown = JSON.parse(line);
+      const value: unknown = JSON.parse(line.trim());
       if (typeof value === "object" && value !== null && "id" in value) ({ id } = value);
       const message = parseMessage(readJob(value));
       const { warnings } = message;

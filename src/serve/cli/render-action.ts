@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
 import { findFormat } from "../../text/formats/find-format.ts";
 import type { Format } from "../../text/formats/format.ts";
 import { toolInstruction, writeCall } from "../../text/formats/write-call.ts";
@@ -24,10 +25,7 @@ export async function render(options: RenderOptions): Promise<void> {
   if (options.jsonl) return await renderLines(options);
   if (options.template === undefined)
     throw new Error("--template FILE is required: a Jinja file, or a GGUF file that holds a template");
-  const chunks: string[] = [];
-  process.stdin.setEncoding("utf8");
-  for await (const chunk of process.stdin) chunks.push(String(chunk));
-  const prompt = rendered(openTemplate(options.template, options), JSON.parse(chunks.join("")));
+  const prompt = rendered(openTemplate(options.template, options), JSON.parse(await text(process.stdin)));
   for (const warning of prompt.warnings) console.error(`truewire: ${warning}`);
   if (options.spans) for (const span of prompt.spans) print(span);
   else process.stdout.write(prompt.text);
@@ -40,7 +38,7 @@ async function renderLines(options: RenderOptions): Promise<void> {
     if (line.trim() === "") continue;
     let id: unknown = null;
     try {
-      const job = JSON.parse(line) as RenderJob;
+      const job = JSON.parse(line.trim()) as RenderJob;
       id = job.id ?? null;
       const file = job.template ?? options.template;
       const key = job.template_source ?? file;
@@ -135,7 +133,7 @@ function openTemplate(file: string, options: RenderOptions): ChatTemplate {
     const found = templateInGguf(file);
     return new ChatTemplate({ ...found, specialTokens: [...found.specialTokens, ...options.special] });
   }
-  return new ChatTemplate({ source: readFileSync(file, "utf8"), ...tokens(options) });
+  return new ChatTemplate({ source: readFileSync(file, "utf8").replace(/^\uFEFF/, ""), ...tokens(options) });
 }
 
 function tokens({ special, bos, eos }: RenderOptions): {

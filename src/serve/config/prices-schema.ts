@@ -51,7 +51,7 @@ const perSearch = "search_context_cost_per_query";
 export function parsePriceList(content: string, file: string): ReadonlyMap<string, Price> {
   let list: unknown;
   try {
-    list = JSON.parse(content);
+    list = JSON.parse(content.trim());
   } catch (cause) {
     throw new ConfigError([{ path: [], message: `is no JSON: ${(cause as Error).message}` }], file, { cause });
   }

@@ -1,9 +1,10 @@
 import { createHash, randomUUID } from "node:crypto";
 import { constants, type Stats } from "node:fs";
-import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { BoundedIndex } from "./memory-store.ts";
+import { replaceFile } from "./replace-file.ts";
 import { ownerOf } from "./store.ts";
 import type { Store, StoreLimits, TextEnd } from "./store.ts";
 
@@ -107,7 +108,7 @@ class FolderStore implements Store {
       } finally {
         await file.close();
       }
-      await rename(path, join(this.#folder, name));
+      await replaceFile(path, join(this.#folder, name));
     } catch (error) {
       await rm(path, { force: true });
       throw error;

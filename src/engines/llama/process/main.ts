@@ -26,6 +26,7 @@ import { Scheduler } from "./scheduler.ts";
 import { inspectedPrompts, renderedPrompt } from "./slot/prompt-report.ts";
 import { TextSplitter, tokenizePrompt } from "./tokens/tokenize-prompt.ts";
 import { watchProcess } from "../../lifecycle/limit-memory.ts";
+import { ignoreTerminalSignals } from "../../lifecycle/terminal-signals.ts";
 import { bytesOf, type Vocabulary } from "./tokens/vocabulary.ts";
 import { random } from "../../../wire/random/random.ts";
 
@@ -35,9 +36,7 @@ import { random } from "../../../wire/random/random.ts";
  */
 if (process.send === undefined) throw new Error("This module is started by Truewire itself, as a process of its own.");
 
-// A terminal sends its signals to all processes of the group; the server's process decides when this one stops.
-process.on("SIGINT", () => {});
-process.on("SIGTERM", () => {});
+ignoreTerminalSignals();
 // There is nothing to save, and an orderly exit would wait for the library's threads.
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
 watchProcess();

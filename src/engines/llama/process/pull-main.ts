@@ -1,3 +1,4 @@
+import { ignoreTerminalSignals } from "../../lifecycle/terminal-signals.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { FromPull } from "../pull-model.ts";
 import { importLibrary, downloadFailed, modelFile, type ModelSource } from "./model-file.ts";
@@ -8,8 +9,7 @@ if (process.send === undefined) throw new Error("This module is started by Truew
 /** Interval of progress messages. */
 const progressIntervalMs = 200;
 
-process.on("SIGINT", () => {});
-process.on("SIGTERM", () => {});
+ignoreTerminalSignals();
 // What was received is on disk, and the next download continues there.
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
 process.on("message", (source: ModelSource) => {

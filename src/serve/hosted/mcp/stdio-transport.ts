@@ -1,5 +1,6 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile } from "node:child_process";
 import { once } from "node:events";
+import crossSpawn from "cross-spawn";
 import { deserializeMessage, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
 import { getDefaultEnvironment } from "@modelcontextprotocol/client/stdio";
 
@@ -52,7 +53,8 @@ export class StdioTransport implements Transport {
 
   async start(): Promise<void> {
     const { command, args, env, folder } = this.#command;
-    const child = spawn(command, args, {
+    // The package finds scripts such as npx on Windows, which cmd.exe runs, and quotes their arguments.
+    const child = crossSpawn(command, args, {
       env: { ...getDefaultEnvironment(), ...env },
       stdio: ["pipe", "pipe", "pipe"],
       // A signal of the terminal is for the server, which ends its programs when it has ended its requests.
@@ -99,8 +101,9 @@ export class StdioTransport implements Transport {
   #kill(): void {
     const { pid } = this.#child ?? {};
     try {
-      if (pid !== undefined && process.platform !== "win32") process.kill(-pid, "SIGKILL");
-      else this.#child?.kill("SIGKILL");
+      if (pid === undefined) return;
+      if (process.platform === "win32") execFile("taskkill", ["/pid", String(pid), "/T", "/F"], () => {});
+      else process.kill(-pid, "SIGKILL");
     } catch {
       // It has ended by itself.
     }

@@ -58,10 +58,10 @@ test("states are read as they were written, the newest first, and once", () => {
 
 test("other users may not read the files, and previous files are removed", () => {
   writeStates(files, [state(1), state(2), state(3)]);
-  writeFileSync(join(files.folder, "a%2Fb.7.state.tmp"), "");
+  writeFileSync(join(files.folder, "a%2fb.7.state.tmp"), "");
   writeStates({ ...files, name: "a" }, [state(5)]);
   writeStates(files, [state(4)]);
-  expect(readdirSync(files.folder).toSorted()).toEqual(["a%2Fb.0.state", "a.0.state"]);
+  expect(readdirSync(files.folder).toSorted()).toEqual(["a%2fb.0.state", "a.0.state"]);
   if (process.platform !== "win32") {
     expect(statSync(join(files.folder, "a.0.state")).mode & 0o777).toBe(0o600);
     expect(statSync(files.folder).mode & 0o777).toBe(0o700);
@@ -85,7 +85,7 @@ test("a folder that does not exist has no states", () => {
 // llama.cpp could crash when it restores a damaged state.
 test("for every file with a byte changed or cut off: it is reported as damaged", () => {
   writeStates(files, [state(7)]);
-  const file = join(files.folder, "a%2Fb.0.state");
+  const file = join(files.folder, "a%2fb.0.state");
   const whole = readFileSync(file);
   const place = fc.nat(whole.length - 1);
   fc.assert(
@@ -98,4 +98,12 @@ test("for every file with a byte changed or cut off: it is reported as damaged",
       expect(ignored).toEqual(["it is damaged"]);
     }),
   );
+});
+
+// On file systems of Windows and macOS, the model "A" overwrote the files of "a".
+test("names that differ in case alone have files of names that differ, and none has a character that Windows refuses", () => {
+  for (const name of ["Qwen", "qwen", "a:b*c?", "Ä"]) writeStates({ ...files, name }, [state(1)]);
+  const names = readdirSync(files.folder);
+  expect(new Set(names.map((name) => name.toLowerCase())).size).toBe(4);
+  expect(names.filter((name) => /[<>:"/\\|?*]/.test(name))).toEqual([]);
 });

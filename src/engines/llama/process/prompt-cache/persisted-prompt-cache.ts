@@ -216,14 +216,23 @@ function copyOf(part: Buffer): Uint8Array {
   return copy;
 }
 
+/**
+ * The beginning of a model's files. Only lower case, since names that differ in case alone are one file on Windows and macOS, and without the
+ * characters that Windows refuses.
+ */
+function prefixOf(name: string): string {
+  const encoded = name.replaceAll(/[^a-z0-9_-]/gu, (character) => `%${Buffer.from(character).toString("hex")}`);
+  return `${encoded}.`;
+}
+
 function fileOf({ folder, name }: StateFiles, number: number): string {
-  return join(folder, `${encodeURIComponent(name)}.${number}.state`);
+  return join(folder, `${prefixOf(name)}${number}.state`);
 }
 
 /** The files of this model, in the order of their numbers. */
 function filesOf(files: StateFiles, ending: "" | typeof unfinished = ""): string[] {
   const { folder, name } = files;
-  const prefix = `${encodeURIComponent(name)}.`;
+  const prefix = prefixOf(name);
   const numbers: number[] = [];
   for (const file of namesIn(folder)) {
     const number = file.startsWith(prefix) ? /^(\d+)\.state(\.tmp)?$/.exec(file.slice(prefix.length)) : null;
