@@ -22,7 +22,8 @@ import { freePort } from "../test/support/redis-server.ts";
  *     npm run bench first
  *
  * Goals: the first words of an answer on the page; Claude Code and Codex read a file with a tool, over a server that refuses what Ollama
- * refuses and is found on this machine; `truewire doctor` names the worst findings of a broken server. What cannot be run here (no browser,
+ * refuses and is found on this machine; `truewire doctor` names the worst findings of a broken server; the first answer of the package that is
+ * installed globally, and of the archive with Node inside, each with a home and an npm cache of its own. What cannot be run here (no browser,
  * no agent) is said and left out. Nothing but npm uses the network.
  */
 
@@ -31,18 +32,23 @@ const clone = join(root, "truewire");
 const prefix = join(root, "prefix");
 const work = join(root, "work");
 const bin = join(root, "bin");
-for (const folder of [clone, prefix, work, bin, join(root, "home")]) mkdirSync(folder, { recursive: true });
+for (const folder of [clone, prefix, work, bin]) mkdirSync(folder, { recursive: true });
 writeFileSync(join(work, "notes.txt"), "first\nsecond\nthird\n");
 
-/** As after a login: nothing of `npm run`, and the registry that npm is configured for. */
-const environment: NodeJS.ProcessEnv = {
-  HOME: join(root, "home"),
-  PATH: [join(prefix, "bin"), bin, dirname(process.execPath), "/usr/bin", "/bin"].join(delimiter),
-  npm_config_cache: join(root, "npm-cache"),
-  npm_config_prefix: prefix,
-  npm_config_userconfig: join(homedir(), ".npmrc"),
-  NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS,
-};
+/** As after a login with a new home: nothing of `npm run`, and the registry that npm is configured for. */
+function loggedIn(home: string, folders: readonly string[], globals: string): NodeJS.ProcessEnv {
+  mkdirSync(home, { recursive: true });
+  return {
+    HOME: home,
+    PATH: [...folders, "/usr/bin", "/bin"].join(delimiter),
+    npm_config_cache: join(home, "npm-cache"),
+    npm_config_prefix: globals,
+    npm_config_userconfig: join(homedir(), ".npmrc"),
+    NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS,
+  };
+}
+const ofNode = dirname(process.execPath);
+const environment = loggedIn(join(root, "home"), [join(prefix, "bin"), bin, ofNode], prefix);
 
 interface Step {
   readonly command: string;
@@ -66,6 +72,8 @@ try {
   const onPath = [install, await timed("npm run build", clone), await timed("npm link", clone)];
   await agents(onPath);
   await broken(onPath);
+  await installed();
+  await unpacked();
   print();
 } finally {
   rmSync(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
@@ -161,11 +169,58 @@ async function broken(onPath: readonly Step[]): Promise<void> {
   }
 }
 
+/** The package, as `npm install --global truewire` will install it: made by somebody else. */
+async function installed(): Promise<void> {
+  const own = join(root, "packaged");
+  const globals = join(own, "prefix");
+  const env = loggedIn(own, [join(globals, "bin"), ofNode], globals);
+  await timed("npm pack", clone);
+  const steps = [
+    await timed(`npm install --global ${clone}/truewire-?.?.?.tgz`, own, env),
+    await timed("truewire libraries install", own, env),
+  ];
+  await firstAnswer("the first answer of the package", steps, "truewire serve", own, env);
+}
+
+/** The archive with Node inside: made by somebody else, and started where there is no Node. */
+async function unpacked(): Promise<void> {
+  const own = join(root, "archived");
+  const env = loggedIn(own, [], own);
+  await timed("npm run bundle", clone);
+  const steps = [await timed(`tar -xzf ${clone}/truewire-*-*.tgz --strip-components=1`, own, env)];
+  await firstAnswer("the first answer of the archive", steps, "./truewire serve", own, env);
+}
+
+/** Starts a server with the demo model, and asks it as soon as it says where it listens. */
+async function firstAnswer(
+  name: string,
+  steps: readonly Step[],
+  command: string,
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+): Promise<void> {
+  const begun = performance.now();
+  const server = start(`${command} --no-discovery --port ${await freePort()}`, cwd, env);
+  try {
+    const [, url = ""] = await said(server, /^(http:\/\/\S+) is the page/m);
+    const answer = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ messages: [{ role: "user", content: "What is the capital of France?" }], model: "demo" }),
+    });
+    const { choices } = (await answer.json()) as { choices: { message: { content: string } }[] };
+    const seconds = (performance.now() - begun) / 1000;
+    goals.push({ name, steps: [...steps, { command, seconds }], seen: choices[0]?.message.content ?? "" });
+  } finally {
+    await stop(server);
+  }
+}
+
 /** Runs a command line to its end. `text`: what it wrote. Rejects if it fails, except for doctor, whose 1 means problems. */
-async function timed(command: string, cwd: string): Promise<Step & { readonly text: string }> {
+async function timed(command: string, cwd: string, env = environment): Promise<Step & { readonly text: string }> {
   console.error(`$ ${command}`);
   const begun = performance.now();
-  const child = start(command, cwd);
+  const child = start(command, cwd, env);
   let text = "";
   for (const stream of [child.stdout, child.stderr])
     stream?.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
@@ -176,10 +231,10 @@ async function timed(command: string, cwd: string): Promise<Step & { readonly te
   return { command, seconds, text };
 }
 
-function start(command: string, cwd: string): ChildProcess {
+function start(command: string, cwd: string, env = environment): ChildProcess {
   return spawn("sh", ["-c", `exec ${command}`], {
     cwd,
-    env: environment,
+    env,
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });

@@ -33,7 +33,7 @@ const { version } = modules.createRequire(import.meta.url)("truewire/package.jso
 
 const program = new Command("truewire")
   .description(
-    "OpenAI's Chat Completions, Responses and Completions, Anthropic's Messages and Ollama's API, exactly, over anything that generates text.",
+    "OpenAI's Chat Completions, Responses and Completions, Anthropic's Messages, Gemini's and Ollama's APIs, exactly, over anything that generates text.",
   )
   .version(version);
 /** The commands by what they are for, as the help lists them. */
@@ -69,10 +69,14 @@ program.addHelpText(
   "after",
   `
 Exit codes:
-  0  done, and nothing to report
-  1  it failed; or check found an error, doctor a problem, cache why a miss, service status no running service
-  2  check and doctor: nothing could be examined
-  launch ends with the exit code of the agent.
+                  0                  1                       2
+  check, between  no errors          errors                  nothing could be examined
+  doctor          no problems        problems                nothing could be examined
+  batch           all lines done     a line has an error     (130: Ctrl+C)
+  cache why       no cache miss      a cache miss
+  service status  it runs            it does not run
+  launch          the exit code of the agent
+  all others      done               it failed
 
 Without a command, it serves: truewire --port 9000 is truewire serve --port 9000.`,
 );

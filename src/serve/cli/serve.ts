@@ -7,7 +7,7 @@ export function serveCommand(program: Command, discovery?: DiscoveryOptions): vo
   program
     .command("serve")
     .addHelpText("before", example("truewire serve model.gguf"))
-    .description("serve models, other servers and programs with the APIs of OpenAI, Anthropic and Ollama")
+    .description("serve models, other servers and programs with the APIs of OpenAI, Anthropic, Gemini and Ollama")
     .argument(
       "[targets...]",
       "model.gguf, a folder of such files, hf:owner/repo[:quant], https://host/v1 or ./program.ts; name=TARGET sets the " +
