@@ -91,6 +91,7 @@ export default defineConfig({
     // The files of one worker share the modules that they import, which to load takes a second of CPU for each file of test/ otherwise. So a
     // test puts back what it changes in its process; spies and variables are put back here.
     isolate: false,
+    setupFiles: process.env["TRUEWIRE_CPU_TIMES"] === undefined ? [] : ["test/support/cpu-of-files.ts"],
     restoreMocks: true,
     unstubEnvs: true,
     // No test has a time-out of its own: on a busy machine, each would be one more test that fails although nothing is wrong.

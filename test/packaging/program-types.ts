@@ -1,4 +1,4 @@
-// Compiled by types.test.ts against the packed package, as a user's file. Each marked line is an error.
+// Compiled by pack.test.ts against the packed package, as a user's file. Each marked line is an error.
 import { defineProgram, RequestError } from "truewire";
 import type { ProgramContentPart, ProgramMessage, ProgramOptions, ProgramTool } from "truewire";
 import type { TruewireConfig } from "truewire/server";
