@@ -92,7 +92,7 @@ const refused = (status: number, message: string): FailureError =>
 const imageTokens = 768;
 const created = 1_787_363_302;
 
-function infoOf(
+function modelInfo(
   id: string,
   { contextLength = 131_072, capabilities = ["completion", "tools"] }: OllamaDoubleModel,
 ): ModelInfo {
@@ -118,7 +118,7 @@ export async function startOllama(options: OllamaDoubleOptions): Promise<OllamaD
     charactersPerToken = 4,
     memory = Number.POSITIVE_INFINITY,
   } = options;
-  const infos = Object.entries(models).map(([id, model]) => infoOf(id, model));
+  const infos = Object.entries(models).map(([id, model]) => modelInfo(id, model));
   const requests: { path: string; body: Json }[] = [];
   const refusals: string[] = [];
   const loads: { model: string; numCtx: number }[] = [];
@@ -126,8 +126,9 @@ export async function startOllama(options: OllamaDoubleOptions): Promise<OllamaD
   const received: VendorRequest[] = [];
   const loaded = new Map<string, Runner>();
 
+  const infoOf = (model: string): ModelInfo | undefined => infos.find(({ id }) => ollamaName(id) === ollamaName(model));
   const infoNamed = (model: string): ModelInfo => {
-    const info = infos.find(({ id }) => ollamaName(id) === ollamaName(model));
+    const info = infoOf(model);
     if (!info) throw refused(404, `model '${model}' not found`);
     return info;
   };
@@ -283,7 +284,9 @@ export async function startOllama(options: OllamaDoubleOptions): Promise<OllamaD
 
   const embed = (body: Json): Json => {
     const { inputs, model } = readOllamaEmbed(body, "", exact).request;
-    const info = infoNamed(model);
+    const info = infoOf(model);
+    // Source: server/routes.go, `handleScheduleError`.
+    if (!info) throw refused(404, `model "${model}" not found, try pulling it first`);
     const { numCtx } = schedule(info, body);
     const most = Math.min(numCtx, info.contextLength ?? 0);
     const counts = (inputs as readonly string[]).map((text) => tokens(text));

@@ -293,6 +293,31 @@ describe("chat requests", () => {
     ]);
   });
 
+  // Both were refused, which Ollama 0.17.4 takes: what a role means is up to the template of the model.
+  test.each(["robot", undefined])("a message of the role %j is a user's", (role) => {
+    const sent = [
+      { role, content: "Hi" },
+      { role, content: "And?" },
+    ];
+    for (const profile of [lean, exact]) {
+      const { request, warnings } = chatRequest({ messages: sent }, profile);
+      expect(request.prompt).toMatchObject({ messages: sent.map(({ content }) => ({ role: "user", content })) });
+      expect(warnings).toEqual([`messages[0].role is ${role ? '"robot"' : "absent"}: the message is sent as a user's`]);
+    }
+  });
+
+  test("Granite's role control turns reasoning on, and is no message", () => {
+    const messages = [
+      { role: "control", content: "thinking" },
+      { role: "user", content: "Hi" },
+    ];
+    const { request, warnings } = chatRequest({ messages });
+    expect(request.reasoning).toEqual({ mode: "on" });
+    expect(request.prompt).toMatchObject({ messages: [{ role: "user", content: "Hi", path: "messages[1]" }] });
+    expect(warnings).toEqual([]);
+    expect(chatRequest({ messages, think: false }).request.reasoning).toEqual({ mode: "off" });
+  });
+
   test("images and sounds by their first bytes", () => {
     const images = ["iVBORw0KGgo=", "/9j/4AAQ", "UklGRgECAwRXQVZFZm10IA==", "UklGRgECAwRXRUJQVlA4IA=="];
     const { request } = chatRequest({ messages: [{ role: "user", content: "?", images }] });
@@ -440,6 +465,37 @@ describe("generate requests", () => {
     expect(answer.conversation).toBeUndefined();
   });
 
+  /** The texts are those of Ollama 0.17.4's template package. */
+  test.each([
+    ["{{ .Prompt }}", "Hi"],
+    ["Q: {{- .Prompt -}} \n A:{{ .Response }}<end>", "Q:HiA:"],
+    ["{{ if .System }}<s>{{ .System }}</s>{{ end }}{{ .Prompt }}", "Hi"],
+    ["{{if .System}}a{{else}}b{{if .Prompt}}c{{end}}{{end}}d", "bcd"],
+    [
+      "{{ if .Suffix }}<PRE>{{ .Prompt }}<SUF>{{ .Suffix }}<MID>{{ else }}{{ .Prompt }}{{ end }}",
+      "<PRE>Hi<SUF>end<MID>",
+      "end",
+    ],
+  ])("the prompt in the template %j is %j", (template, prompt, suffix?: string) => {
+    const { request, answer } = generate({ template, suffix });
+    expect(request.prompt).toEqual({ kind: "text", prompts: [prompt] });
+    expect(answer.conversation).toBeUndefined();
+  });
+
+  test.each([
+    ["{{ .Prompt", "template: :1: unclosed action"],
+    ["a\n{{ end }}", "template: :2: unexpected {{end}}"],
+    ["{{ if .Prompt }}", "template: :1: unexpected EOF"],
+  ])("the template %j is refused in Go's words", (template, message) => {
+    expect(refusal(() => generate({ template }))).toMatchObject({ status: 400, message });
+    const body = { model: "m", prompt: "Hi", template };
+    expect(refusal(() => readOllamaGenerate(body, "req_1", { profile: exact }))).toMatchObject({
+      status: 500,
+      message,
+    });
+    expect(readOllamaGenerate(body, "req_1", { forwards: true }).request.prompt).toMatchObject({ prompts: ["Hi"] });
+  });
+
   test("the context of an answer continues its conversation, with one system message", () => {
     const first = [
       { role: "system", content: "Be kind." },
@@ -479,7 +535,13 @@ describe("generate requests", () => {
   test.each([
     [{ model: "" }, 404, "model '' not found"],
     [{ raw: true, system: "x" }, 400, "raw mode does not support template, system, or context"],
-    [{ template: "{{ .Prompt }}" }, 400, "'template' is not supported"],
+    [
+      { template: "{{ range .Messages }}{{ end }}" },
+      400,
+      "'template' may have .System, .Prompt, .Suffix and .Response",
+    ],
+    [{ template: "{{ .Prompt }}", context: writeContext([]) }, 400, "send it without 'template'"],
+    [{ template: "{{ .Prompt }}", images: ["iVBORw0KGgo="] }, 400, "send them without 'raw', 'suffix' and 'template'"],
   ])("%j is refused", (body, status, message) => {
     expect(refusal(() => generate(body))).toMatchObject({
       status,

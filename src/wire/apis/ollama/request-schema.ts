@@ -49,10 +49,10 @@ export const ollamaRequestCall = z
   })
   .meta({ go: "api.ToolCall" });
 
-/** Roles other than `system`, `user`, `assistant` and `tool` depend on the model's template. Source: `Message`. */
+/** Roles other than `system`, `user`, `assistant` and `tool`, and none, depend on the model's template. Source: `Message`. */
 export const ollamaRequestMessage = z
   .object({
-    role: z.string(),
+    role: text,
     content: text,
     thinking: text,
     images,

@@ -18,9 +18,10 @@ import type { ReadOptions } from "../port.ts";
 import { lean, type Profile } from "../profile.ts";
 import { checkedForServer, unknownValue } from "../request/parameter.ts";
 import { OpenCalls } from "../request/open-calls.ts";
-import { checkTotalLength, invalidValue, tooManyUnknown } from "../request/refusals.ts";
+import { checkTotalLength, tooManyUnknown } from "../request/refusals.ts";
 import { maxUnknownMembers } from "../request/shapes.ts";
 import { checkGoTypes } from "./go-decoder.ts";
+import { renderGoTemplate } from "./go-template.ts";
 import { bodyFailure, goString, parseGoDuration } from "./go-values.ts";
 import {
   ollamaChatRequest,
@@ -69,8 +70,9 @@ export function* ollamaChatInSteps(
   const { read } = draft;
   if (!read.model) throw invalidRequest("model is required", "model");
   const { messages: sent, tools } = read;
-  const messages = yield* conversationOf(sent ?? [], options.profile ?? lean);
+  const { messages, thinks } = yield* conversationOf(sent ?? [], draft);
   const request: Mutable<GenerationRequest> = {
+    ...(thinks && { reasoning: { mode: "on" } }),
     ...sharedMembers(draft, requestId, body as JsonObject, "ollama"),
     prompt: { kind: "chat", messages, template: prefillOf(messages) },
   };
@@ -94,18 +96,19 @@ export function* ollamaGenerateInSteps(
   if (!model) throw new FailureError({ kind: "not-found", status: 404, message: "model '' not found", param: "model" });
   if (raw === true && ((template ?? "") !== "" || (system ?? "") !== "" || (context?.length ?? 0) > 0))
     throw invalidRequest("raw mode does not support template, system, or context", "raw");
-  if ((template ?? "") !== "")
-    throw invalidRequest(
-      "'template' is not supported: this server renders prompts with the model's own chat template. Send the whole prompt with \"raw\": true, or use /api/chat.",
-      "template",
-    );
   const isEmpty = (prompt ?? "") === "";
-  const isText = raw === true || (suffix ?? "") !== "";
+  const isText = raw === true || (suffix ?? "") !== "" || (template ?? "") !== "";
   const shared = sharedMembers(draft, requestId, body as JsonObject, "ollama-generate");
   if (isText || isEmpty) {
     if (images && images.length > 0 && !isEmpty)
-      throw invalidRequest("Images need a chat template: send them without 'raw' and 'suffix'.", "images");
-    const text: TextPrompt = { kind: "text", prompts: [prompt ?? ""], ...(suffix && { suffix }) };
+      throw invalidRequest("Images need a chat template: send them without 'raw', 'suffix' and 'template'.", "images");
+    const own = isEmpty ? "" : (template ?? "");
+    if (own !== "" && context && context.length > 0)
+      throw invalidRequest("'context' goes with the model's own chat template: send it without 'template'.", "context");
+    const text: TextPrompt =
+      own === ""
+        ? { kind: "text", prompts: [prompt ?? ""], ...(suffix && { suffix }) }
+        : { kind: "text", prompts: [renderedPrompt(own, draft)] };
     return complete({ ...shared, prompt: text }, draft, { endpoint: "generate" }, isEmpty);
   }
   const before = context && context.length > 0 ? readContext(context) : [];
@@ -115,7 +118,7 @@ export function* ollamaGenerateInSteps(
     ...before.filter(({ role }) => role !== "system" || !system),
     { role: "user", content: prompt ?? "" },
   ];
-  const messages = yield* conversationOf(conversation, options.profile ?? lean);
+  const { messages } = yield* conversationOf(conversation, draft);
   const last = messages.length - 1;
   const chat: ChatPrompt = {
     kind: "chat",
@@ -130,6 +133,14 @@ export function* ollamaGenerateInSteps(
   };
   const answer: OllamaAnswer = { endpoint: "generate", conversation };
   return complete({ ...shared, prompt: chat }, draft, answer, false);
+}
+
+/** The prompt in the request's own template, which an Ollama renders itself. */
+function renderedPrompt(template: string, { read, forwards, profile }: Draft<GenerateBody>): string {
+  const { prompt, suffix, system } = read;
+  if (forwards) return prompt ?? "";
+  const values = { System: system ?? "", Prompt: prompt ?? "", Suffix: suffix ?? "" };
+  return renderGoTemplate(template, values, profile.judgesAsVendor ? 500 : 400);
 }
 
 interface Draft<Body> {
@@ -352,9 +363,17 @@ function prefillOf(messages: readonly Message[]): ChatPrompt["template"] {
   return isText ? { addGenerationPrompt: false, continueFinalMessage: true } : {};
 }
 
-/** Converts messages. Calls and results that have no ids are paired by name and order. */
-function* conversationOf(sent: readonly RequestMessage[], profile: Profile): Steps<Message[]> {
+/**
+ * Converts messages. Calls and results that have no ids are paired by name and order. Ollama takes any role, and leaves it to the template of
+ * the model. `thinks`: by the role `control` of Granite's templates.
+ */
+function* conversationOf(
+  sent: readonly RequestMessage[],
+  { profile, forwards, warnings }: Draft<unknown>,
+): Steps<{ messages: Message[]; thinks: boolean }> {
   const messages: Message[] = [];
+  let thinks = false;
+  let foreign: string | undefined;
   const pace = new StepCounter();
   const open = new OpenCalls();
   for (const [at, message] of sent.entries()) {
@@ -362,7 +381,7 @@ function* conversationOf(sent: readonly RequestMessage[], profile: Profile): Ste
     const { content: text, images, thinking, tool_calls: calls } = message;
     const media = mediaOf(images ?? [], `${path}.images`, profile);
     const content = media.length === 0 ? (text ?? "") : [...textParts(text), ...media];
-    const role = message.role.toLowerCase();
+    const role = (message.role ?? "").toLowerCase();
     if (role === "system" || role === "developer" || role === "user") messages.push({ role, content, path });
     else if (role === "assistant") {
       const parts: AssistantPart[] = [
@@ -381,10 +400,15 @@ function* conversationOf(sent: readonly RequestMessage[], profile: Profile): Ste
       const toolName = name || call?.name;
       const toolCallId = id || call?.id || `call_${at}`;
       messages.push({ role: "tool", content, toolCallId, path, ...(toolName && { name: toolName }) });
-    } else throw invalidValue(`${path}.role`, `expected system, user, assistant or tool, not '${role.slice(0, 64)}'.`);
+    } else if (role === "control" && text === "thinking") thinks = true;
+    else {
+      messages.push({ role: "user", content, path });
+      foreign ??= `${path}.role is ${role === "" ? "absent" : goString(role.slice(0, 64))}`;
+    }
     if (pace.endsStep()) yield;
   }
-  return messages;
+  if (foreign !== undefined && !forwards) warnings.push(`${foreign}: the message is sent as a user's`);
+  return { messages, thinks };
 }
 
 function textParts(text: string | null | undefined): { type: "text"; text: string }[] {
