@@ -10,8 +10,8 @@
 // rounds' ratios: a machine that becomes slower in between does so for all. Before the rounds of a load, each gateway has answered
 // 4,000 requests of it, and each sample follows one that does not count.
 //
-// `--peers`: also the gateways of LiteLLM and Portkey, which `npm run interop -- install litellm portkey` installs; they have fewer
-// requests to warm up, since they take milliseconds for each.
+// `--peers`: nginx and the gateways of LiteLLM and Portkey, which `npm run interop -- install litellm portkey` installs, next to the default and
+// the pass-through. They have as many requests as they answer in a few seconds, since they take milliseconds for each.
 //
 // `--quick`: fewer ways, loads and rounds, for about a minute. `--json`: only whole answers. `--keys`: Truewire also with a key, and with a
 // key that has limits, counted in memory and, where `REDIS_URL` is set, in that Redis. `--options`: for this build's `serve`.
@@ -105,8 +105,13 @@ function twoWorkers(): string {
 
 const passThrough: Way = { name: "pass-through", start: () => startProcess("pass-through.js", upstream.url) };
 const asStarted: Way = { name: "default", start: () => startServer() };
-const quickWays = `pass-through,parse and rewrite,default,--no-inspect${values.peers ? ",LiteLLM,Portkey" : ""}`;
-const chosenWays = values.only ?? (values.quick ? quickWays : undefined);
+const chosenWays =
+  values.only ??
+  (values.peers
+    ? "pass-through,nginx,default,LiteLLM,Portkey"
+    : values.quick
+      ? "pass-through,parse and rewrite,default,--no-inspect"
+      : undefined);
 const ways: readonly Way[] = [
   passThrough,
   { name: "parse and rewrite", start: () => startProcess("pass-through.js", upstream.url, "rewrite") },
@@ -185,103 +190,80 @@ function clientsOf(at: number): typeof load {
   return clients;
 }
 
+/** A gateway that runs. */
+interface Contestant {
+  readonly way: Way;
+  readonly server: Running;
+  /** How long a request took, of those that were measured last. */
+  msOfRequest: number;
+}
+
 interface Sample {
-  /** CPU microseconds per event, or per whole answer. */
+  /** CPU microseconds for each event; of whole answers, the same as `request`. */
   readonly cpu: number;
+  /** CPU microseconds for each request. */
+  readonly request: number;
   readonly firstByteMs: number;
   readonly failures: number;
 }
 
-async function measure(
-  server: Running,
-  { key: ofKeys, headers }: Way,
-  each: Omit<Load, "name">,
-  clients = load,
-): Promise<Sample> {
+async function measure(one: Contestant, each: Omit<Load, "name">, clients = load): Promise<Sample> {
+  const { way, server } = one;
   const stream = each.model !== "json";
   const before = cpuOfAll(server.pid);
   const outcome = await clients({
     ...each,
     url: server.url,
     stream,
-    ...(ofKeys !== undefined && { key: ofKeys }),
-    ...(headers && { headers }),
+    ...(way.key !== undefined && { key: way.key }),
+    ...(way.headers && { headers: way.headers }),
   });
-  const cpu = (cpuOfAll(server.pid) - before) / (stream ? outcome.events : outcome.answers);
-  return { cpu, firstByteMs: median(outcome.firstByteMs), failures: outcome.failures };
+  const { answers, events, failures, seconds, firstByteMs } = outcome;
+  const cpu = cpuOfAll(server.pid) - before;
+  one.msOfRequest = (seconds * 1000) / (answers + failures);
+  return { cpu: cpu / (stream ? events : answers), request: cpu / answers, firstByteMs: median(firstByteMs), failures };
+}
+
+/** How long the requests of a gateway of another project take in a sample, in milliseconds, if they are fewer than those of the others. */
+const peerMs = values.quick ? 1500 : 3000;
+
+/** Returns the requests of a part of a load, for a gateway. */
+function requestsOf({ way, msOfRequest }: Contestant, total: number, part: number): number {
+  const all = Math.ceil(total * part);
+  return way.isPeer === true ? Math.min(all, Math.ceil((peerMs * part) / msOfRequest)) : all;
 }
 
 /**
  * Answers requests, so that V8 optimizes what they need. The gateways take turns: after half a minute without a request, the V8 of Node 20
  * discards optimized code.
  */
-async function warmUp(
-  running: readonly { readonly way: Way; readonly server: Running }[],
-  each: Omit<Load, "name">,
-): Promise<void> {
+async function warmUp(running: readonly Contestant[], each: Omit<Load, "name">): Promise<void> {
   const turns = 8;
   for (let turn = 0; turn < turns; turn++) {
-    for (const { way, server } of running) {
-      const total = Math.ceil(each.total / turns / (way.isPeer === true ? 20 : 1));
-      await measure(server, way, { ...each, total });
-    }
+    for (const one of running) await measure(one, { ...each, total: requestsOf(one, each.total, 1 / turns) });
   }
 }
 
-/** Prints the table of all ways and loads. */
-async function printTable(): Promise<void> {
-  const rounds = Number(values.rounds ?? (values.quick ? 2 : 5));
-  const running: { readonly way: Way; readonly server: Running }[] = [];
+/** Measures all ways under all loads. Prints a table for each load when it is done. */
+async function printTables(): Promise<void> {
+  const rounds = Number(values.rounds ?? (values.quick ? 2 : values.peers ? 3 : 5));
+  const running: Contestant[] = [];
   for (const way of ways) {
     const server = await way.start();
-    if (server) running.push({ way, server });
+    if (server) running.push({ way, server, msOfRequest: 0 });
     else console.log(`skipped: ${way.name} (not installed)`);
   }
   // After the first answer of a model, a gateway probes its upstream, as soon as that is idle. A probe passes objects of other types through
   // functions that V8 has optimized for answers, and V8 discards the optimized code. Probes that come later would do so within a sample.
   for (const model of new Set(loads.map((each) => each.model))) {
-    const one = { model, concurrency: 1, total: 1 };
-    await Promise.all(running.map(({ way, server }, at) => measure(server, way, one, clientsOf(at))));
+    const single = { model, concurrency: 1, total: 1 };
+    await Promise.all(running.map((one, at) => measure(one, single, clientsOf(at))));
   }
   if (!values.quick) await sleep(probesMs);
   // The CPU time of an event falls until about 7,000 bursts have been answered; with several at a time, V8 makes better code than with one.
   for (const model of ["burst", "json"])
     await warmUp(running, { model, concurrency: 16, total: values.quick ? 1600 : 12_000 });
-  const cpu = running.map(({ way }) => [way.name]);
-  const first = running.map(({ way }) => [way.name]);
-  for (const each of loads) {
-    const samples: Sample[][] = running.map(() => []);
-    const isPaced = each.model.startsWith("paced");
-    // Few paced streams leave most of the CPU idle: all gateways have them at the same time, so that a machine whose speed changes does so
-    // for all.
-    const isTogether = isPaced && each.concurrency <= 64;
-    const ofLoad = { model: isPaced ? "burst" : each.model, concurrency: each.concurrency };
-    await warmUp(running, { ...ofLoad, total: values.quick ? 800 : 4000 });
-    for (let round = 0; round < (isPaced && !isTogether ? Math.ceil(rounds / 3) : rounds); round++) {
-      const take = async (at: number, { way, server }: (typeof running)[number]): Promise<void> => {
-        const clients = isTogether ? clientsOf(at) : load;
-        // A sample that does not count: while the others ran, V8 may have collected garbage, and discarded optimized code with it.
-        await measure(server, way, { ...each, total: isPaced ? each.total : Math.ceil(each.total / 2) }, clients);
-        samples[at]?.push(await measure(server, way, each, clients));
-      };
-      if (isTogether) await Promise.all(running.map((one, at) => take(at, one)));
-      else for (const [at, one] of running.entries()) await take(at, one);
-    }
-    const base = running[0]?.way === passThrough ? samples[0] : undefined;
-    for (const [at, ofWay] of samples.entries()) {
-      const ratios = base && ofWay.map((sample, round) => sample.cpu / (base[round]?.cpu ?? Number.NaN));
-      const failures = ofWay.reduce((sum, sample) => sum + sample.failures, 0);
-      cpu[at]?.push(
-        median(ofWay.map((sample) => sample.cpu)).toFixed(1) +
-          (ratios ? ` ${median(ratios).toFixed(2)}×` : "") +
-          (failures > 0 ? ` ${failures} failed` : ""),
-      );
-      first[at]?.push(median(ofWay.map(({ firstByteMs }) => firstByteMs)).toFixed(2));
-    }
-  }
-  const names = loads.map(({ name }) => name);
-  print("CPU µs per event (whole: per answer), and the ratio to the pass-through", names, cpu);
-  print("First byte, median ms", names, first);
+  for (const each of loads) print(each.name, columns, await rowsOf(each, running, rounds));
   print(
     "Memory of all processes, peak MiB",
     [""],
@@ -291,6 +273,49 @@ async function printTable(): Promise<void> {
   if (!values.json) await printStarts(values.quick ? 3 : 10);
 }
 
+const columns = ["CPU µs/event", "ratio", "CPU µs/request", "first byte ms", "requests", "failed"];
+
+/** Measures the gateways under a load. Returns a row for each: medians of the rounds, and the median of the ratios to the pass-through. */
+async function rowsOf(each: Load, running: readonly Contestant[], rounds: number): Promise<string[][]> {
+  const samples = new Map<Contestant, Sample[]>(running.map((one) => [one, []]));
+  const totals = new Map<Contestant, number>();
+  const isPaced = each.model.startsWith("paced");
+  await warmUp(running, {
+    model: isPaced ? "burst" : each.model,
+    concurrency: each.concurrency,
+    total: values.quick ? 800 : 4000,
+  });
+  const take = async (one: Contestant, clients = load): Promise<void> => {
+    const total = isPaced ? each.total : Math.max(each.concurrency, requestsOf(one, each.total, 1));
+    // A sample that does not count: while the others ran, V8 may have collected garbage, and discarded optimized code with it.
+    if (!isPaced) await measure(one, { ...each, total: Math.ceil(total / 2) }, clients);
+    else if (one.way.isPeer !== true) await measure(one, each, clients);
+    totals.set(one, total);
+    samples.get(one)?.push(await measure(one, { ...each, total }, clients));
+  };
+  // Few paced streams leave most of the CPU idle: gateways have them at the same time, so that a machine whose speed changes does so for all.
+  // A peer would take it.
+  const isTogether = (one: Contestant): boolean => isPaced && each.concurrency <= 64 && one.way.isPeer !== true;
+  for (let round = 0; round < (isPaced && each.concurrency > 64 ? Math.ceil(rounds / 3) : rounds); round++) {
+    await Promise.all(running.map((one, at) => (isTogether(one) ? take(one, clientsOf(at)) : undefined)));
+    for (const one of running) if (!isTogether(one)) await take(one);
+  }
+  const base = running[0]?.way === passThrough ? samples.get(running[0]) : undefined;
+  return [...samples].map(([one, ofWay]) => {
+    const ratios = ofWay.map(({ cpu }, round) => cpu / (base?.[round]?.cpu ?? Number.NaN));
+    const middle = (value: (sample: Sample) => number): number => median(ofWay.map(value));
+    return [
+      one.way.name,
+      each.model === "json" ? "" : middle(({ cpu }) => cpu).toFixed(1),
+      base ? `${median(ratios).toFixed(2)}×` : "",
+      middle(({ request }) => request).toFixed(0),
+      middle(({ firstByteMs }) => firstByteMs).toFixed(2),
+      String(totals.get(one)),
+      String(ofWay.reduce((sum, { failures }) => sum + failures, 0)),
+    ];
+  });
+}
+
 /** Prints the time from the start of a process until it says where it listens. */
 async function printStarts(count: number): Promise<void> {
   const times = new Map<Way, number[]>(
@@ -298,19 +323,25 @@ async function printStarts(count: number): Promise<void> {
   );
   for (let at = 0; at < count; at++) {
     for (const [way, ofWay] of times) {
+      if (way.isPeer === true && at >= 3) continue;
       const begun = performance.now();
       const server = await way.start();
       ofWay.push(performance.now() - begun);
       await server?.stop();
     }
   }
-  const rows = [...times].map(([{ name }, all]) => [name, median(all).toFixed(0), Math.min(...all).toFixed(0)]);
-  print(`Start to ready, ms, ${count} starts`, ["median", "least"], rows);
+  const rows = [...times].map(([{ name }, all]) => [
+    name,
+    median(all).toFixed(0),
+    Math.min(...all).toFixed(0),
+    String(all.length),
+  ]);
+  print("Start to ready, ms", ["median", "least", "starts"], rows);
 }
 
 function print(title: string, columns: readonly string[], rows: readonly (readonly string[])[]): void {
   const line = ([name = "", ...cells]: readonly string[]): string =>
-    `${name.padEnd(18)}${cells.map((cell) => cell.padStart(14)).join("")}`;
+    `${name.padEnd(18)}${cells.map((cell) => cell.padStart(16)).join("")}`;
   console.log([`\n${title}`, line(["", ...columns]), ...rows.map(line)].join("\n"));
 }
 
@@ -369,7 +400,7 @@ try {
   else if (values.many !== undefined) {
     await many(Number(values.many), "default");
     await many(Number(values.many), "--no-inspect", ...alone);
-  } else await printTable();
+  } else await printTables();
 } finally {
   killProcesses();
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { command, inPlace, pythonPackages, startServer } from "../place.ts";
 import type { RealServer } from "./server.ts";
@@ -52,6 +52,8 @@ export const vllm: RealServer = {
     ];
     args.push("--enforce-eager", "--dtype", "bfloat16", "--max-num-seqs", "4");
     args.push("--enable-auto-tool-choice", "--tool-call-parser", "hermes");
+    // Its grammars of JSON allow any white space, which a small model writes until it has no tokens left.
+    args.push("--structured-outputs-config", '{"backend":"xgrammar","disable_any_whitespace":true}');
     const env = {
       VLLM_CPU_KVCACHE_SPACE: "1",
       VLLM_CPU_OMP_THREADS_BIND: "nobind",
@@ -70,7 +72,6 @@ export const transformers: RealServer = {
   id: "transformers",
   name: "Transformers serve",
   from: "pip transformers[serving]",
-  listsNoModels: true,
   demandsNoCalls: true,
   apis: ["chat", "responses"],
   version: () => packages.version("transformers"),
@@ -80,14 +81,18 @@ export const transformers: RealServer = {
   },
   async start(port) {
     const url = `http://127.0.0.1:${port}`;
-    const folder = await weights();
-    const args = ["serve", folder, "--host", "127.0.0.1", "--port", String(port)];
-    // Without a cache of Hugging Face, its list of models is an error 500.
+    // Its list of models is what the cache of Hugging Face has.
     const home = inPlace("transformers", "home");
-    mkdirSync(join(home, "hub"), { recursive: true });
+    const repository = "truewire/demo";
+    const cached = join(home, "hub", `models--${repository.replace("/", "--")}`);
+    mkdirSync(join(cached, "refs"), { recursive: true });
+    mkdirSync(join(cached, "snapshots"), { recursive: true });
+    writeFileSync(join(cached, "refs", "main"), "0");
+    cpSync(await weights(), join(cached, "snapshots", "0"), { recursive: true });
+    const args = ["serve", repository, "--host", "127.0.0.1", "--port", String(port)];
     const env = { HF_HOME: home, HF_HUB_OFFLINE: "1", OMP_NUM_THREADS: "1" };
     const ready = `${url}/health`;
     const running = await startServer(packages.program("transformers"), args, { env, ready, log: "transformers.log" });
-    return { url, model: folder, contextSize: 2048, stop: running.stop };
+    return { url, model: repository, contextSize: 2048, stop: running.stop };
   },
 };

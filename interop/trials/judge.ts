@@ -50,7 +50,7 @@ const doctor: Trial = {
     const said = await command("sh", shell, { env: { OPENAI_API_KEY: "none" } });
     const { findings } = JSON.parse(said) as { findings: { id: string; status: string; text: string }[] };
     const problems = findings.filter(({ status }) => status !== "ok").map(({ text }) => text);
-    const isNamed = findings.some(({ id, text }) => id === "server" && text.startsWith(server.name));
+    const isNamed = findings.some(({ id, text }) => id === "server" && text.includes(server.name));
     return { ok: true, detail: [...(isNamed ? [] : ["not recognised"]), ...problems].join("; ") };
   },
 };

@@ -141,6 +141,33 @@ describe("a server that answers", () => {
     );
   });
 
+  // All three were not recognised.
+  test.each([
+    [
+      "Portkey, by its headers",
+      {
+        "/v1/models": (_: unknown, response: ServerResponse) =>
+          void response.setHeader("x-portkey-provider", "openai").end(JSON.stringify(list("library"))),
+      },
+      (url: string) => `Ollama answers at ${url}/v1 through Portkey; tested: Portkey 1.15.2 (docs/compatibility.md)`,
+    ],
+    [
+      "m serve, which lists no models, by its health",
+      { "/health": { status: "pass" } },
+      (url: string) => `mellea m serve answers at ${url}/v1; tested: 0.8.0 (docs/compatibility.md)`,
+    ],
+    [
+      "Transformers, whose models' owners are their ids in parts",
+      { "/v1/models": { data: [{ id: "a/m", created: 1.5, owned_by: ["a", "m"] }] } },
+      (url: string) => `Transformers serve answers at ${url}/v1; tested: 5.19.0 (docs/compatibility.md)`,
+    ],
+  ])("%s", async (_, paths, text) => {
+    const { url, requests } = await start({ "/v1/chat/completions": answerWell((words) => words), ...paths });
+    const report = await examineServer({ url: `${url}/v1`, model: "a/m", budget: plenty });
+    expect(of(report, "server").text).toBe(text(url));
+    expect(requests.filter((request) => request.url === "/health").length).toBe(1);
+  });
+
   test("Ollama that cuts prompts silently: half of the context is left, and the cure is its variable", async () => {
     const { url } = await start({
       "/v1/models": list("library"),

@@ -246,7 +246,8 @@ export class AttemptPreparer {
   /** `warn` is called with warnings about the answer. */
   #openReader(asked: AskedAnswer, callId: () => string, warn: ((warning: string) => void) | undefined): OpenedReader {
     const { source, maker, request, profile, toolNames } = asked;
-    const { format, name, onTruncation: mode = "error" } = this.#context.options;
+    const { name, onTruncation: mode = "error" } = this.#context.options;
+    const format = this.#context.options.format ?? (profile.callsInText === true ? "auto" : undefined);
     const { prompt } = request;
     const isChat = prompt.kind === "chat";
     const reader = source.reader({

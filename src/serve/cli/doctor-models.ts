@@ -6,23 +6,30 @@ import { send } from "../../judge/check/probe/send.ts";
 import { httpRefusal, parsedOrNothing } from "./doctor-answer.ts";
 import type { DoctorFinding, ServerQuestion } from "./doctor-report.ts";
 
+/** `headers`: of the answer. */
+interface ModelList {
+  readonly url: string;
+  readonly models: readonly ListedModel[];
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 /** Lists the models of a server, at its base URL or at `/v1` below it. Returns findings if it has no list. */
 export async function listModels(
   { url, key, model, budget }: ServerQuestion,
   signal: AbortSignal,
-): Promise<{ readonly url: string; readonly models: readonly ListedModel[] } | { readonly findings: DoctorFinding[] }> {
+): Promise<ModelList | { readonly findings: DoctorFinding[] }> {
   const target = { model: "", ...(key !== undefined && { key }), timeout: budget, refused: new RefusedSettings() };
   const nothing = (text: string, cure: string): { findings: DoctorFinding[] } => ({
     findings: [{ id: "server", status: "problem", text, cure }],
   });
   const own = await send(getProbe("/models"), { ...target, url }, signal);
   const models = listOf(own);
-  if (models) return { url, models };
+  if (models) return { url, models, headers: headersOf(own) };
   if (own.exchange !== undefined && !/\/v\d+$/.test(url)) {
     const below = `${url}/v1`;
     const found = await send(getProbe("/models"), { ...target, url: below }, signal);
     const inside = listOf(found);
-    if (inside) return { url: below, models: inside };
+    if (inside) return { url: below, models: inside, headers: headersOf(found) };
     if (isClosed(found)) return nothing(closed(below), "pass its key with --key, or in OPENAI_API_KEY");
   }
   if (isClosed(own)) return nothing(closed(url), "pass its key with --key, or in OPENAI_API_KEY");
@@ -44,7 +51,7 @@ export async function listModels(
       `${url} answers with status ${status}: ${httpRefusal(own.exchange)}`,
       "wait until it has started, or look at its log",
     );
-  if (model !== undefined && status === 404) return { url, models: [] };
+  if (model !== undefined && status === 404) return { url, models: [], headers: headersOf(own) };
   const form = /^\s*</.test(body) ? "a web page" : "no list of models";
   const says =
     status < 400 || /^\s*</.test(body) ? `/models has ${form} (status ${status})` : httpRefusal(own.exchange);
@@ -61,6 +68,8 @@ function listOf({ exchange }: ProbeResult): readonly ListedModel[] | null {
   if (isObject(body) && body["object"] === "list" && body["data"] === null) return [];
   return readModelList(exchange.response.body);
 }
+
+const headersOf = ({ exchange }: ProbeResult): ModelList["headers"] => exchange?.response.headers ?? {};
 
 const closed = (url: string): string => `${url} asks for a key, or for another one`;
 

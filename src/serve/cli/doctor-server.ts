@@ -42,7 +42,7 @@ export async function examineServer(question: ServerQuestion): Promise<DoctorRep
   onStep?.("its list of models");
   const listed = await listModels({ ...question, url: base }, signal);
   if ("findings" in listed) return { subject: base, examined: false, findings: listed.findings };
-  const { url, models } = listed;
+  const { url, models, headers } = listed;
   const entry = models.find(({ id }) => id === question.model) ?? models[0];
   const model = question.model ?? entry?.id;
   const target: ProbeTarget = {
@@ -52,7 +52,7 @@ export async function examineServer(question: ServerQuestion): Promise<DoctorRep
     timeout: question.budget,
     refused: new RefusedSettings(),
   };
-  const server = new ServerUnderExamination(target, { signal, entry, deadline });
+  const server = new ServerUnderExamination(target, { signal, entry, headers, deadline });
   await server.recognize();
   const findings = [server.found()];
   if (model === undefined) {
@@ -125,9 +125,13 @@ class ServerUnderExamination {
   readonly #target: ProbeTarget;
   readonly #signal: AbortSignal;
   readonly #entry: ListedModel | undefined;
+  /** A gateway in front of it, by the headers of its answers. */
+  readonly #front: KnownServer | undefined;
   readonly #judged: Judged[] = [];
   #known: KnownServer | undefined;
   #facts: ServerFacts = {};
+  /** What its own API has answered, by path. */
+  #asked: Record<string, ProbeResult> = {};
   /** Its list of models names another server, whose own API is not there: what is in front of it. */
   #gateway: string | undefined;
   #contextSize: number | undefined;
@@ -146,13 +150,22 @@ class ServerUnderExamination {
     {
       signal,
       entry,
+      headers,
       deadline,
-    }: { readonly signal: AbortSignal; readonly entry: ListedModel | undefined; readonly deadline: number },
+    }: {
+      readonly signal: AbortSignal;
+      readonly entry: ListedModel | undefined;
+      readonly headers: Readonly<Record<string, string>>;
+      readonly deadline: number;
+    },
   ) {
     this.#deadline = deadline;
     this.#target = target;
     this.#signal = signal;
     this.#entry = entry;
+    this.#front = knownServers.find(
+      ({ header }) => header !== undefined && Object.keys(headers).some((name) => name.startsWith(header)),
+    );
   }
 
   get cures(): Cures {
@@ -192,9 +205,11 @@ class ServerUnderExamination {
     const { url } = this.#target;
     const name = this.#known?.name ?? `a server that is not known by name (${new URL(url).host})`;
     const version = this.#facts.version === undefined ? "" : ` ${this.#facts.version}`;
-    const gateway = this.#gateway === undefined ? "" : ` through ${this.#gateway}`;
-    const { tested } = this.#known ?? {};
-    const met = tested === undefined || gateway !== "" ? "" : `; tested: ${tested} (docs/compatibility.md)`;
+    const through = this.#front?.name ?? this.#gateway;
+    const gateway = through === undefined ? "" : ` through ${through}`;
+    const { tested } = this.#front ?? (through === undefined ? (this.#known ?? {}) : {});
+    const met =
+      tested === undefined ? "" : `; tested: ${this.#front ? `${through} ` : ""}${tested} (docs/compatibility.md)`;
     return { id: "server", status: "ok", text: `${name}${version} answers at ${url}${gateway}${met}` };
   }
 
@@ -209,6 +224,7 @@ class ServerUnderExamination {
 
   /** Asked after an answer, when the model is loaded. */
   async context(): Promise<Found> {
+    this.#asked = {};
     if (this.#known && this.#gateway === undefined)
       this.#facts = { ...this.#facts, ...(await this.#ownFacts(this.#known)) };
     const size = this.#facts.contextSize ?? this.#entry?.contextLength ?? undefined;
@@ -459,13 +475,17 @@ class ServerUnderExamination {
     if (!exchange && /ECONNREFUSED/.test(failure)) throw new ServerStopped(request);
   }
 
-  /** What its own API says; undefined if it has none. */
+  /** What its own API says, each path of which is asked once; undefined if it has none. */
   async #ownFacts({ about }: KnownServer): Promise<ServerFacts | undefined> {
     const { origin } = new URL(this.#target.url);
     let facts: ServerFacts | undefined;
     for (const { path, read } of about) {
       if (this.#signal.aborted) break;
-      const { exchange } = await send(getProbe(path), { ...this.#target, url: origin }, this.#signal);
+      const { exchange } = (this.#asked[path] ??= await send(
+        getProbe(path),
+        { ...this.#target, url: origin },
+        this.#signal,
+      ));
       const answer = exchange?.response.status === 200 ? parsedOrNothing(exchange.response.body) : undefined;
       const found = isObject(answer) ? read(answer, this.#target.model) : undefined;
       if (found) facts = Object.assign(facts ?? {}, found);
@@ -482,7 +502,7 @@ const requestRules = /^(?:request|body)\/(?:stop|max-tokens|required|named|no-to
 const otherModel = "update the server, or serve the model's file: truewire serve model.gguf";
 
 /** Servers whose own API says who they are, where their list of models does not. */
-const ownApis: ReadonlySet<string> = new Set(["Ollama", "KoboldCpp"]);
+const ownApis: ReadonlySet<string> = new Set(["Ollama", "KoboldCpp", "mellea m serve"]);
 
 function inTokens(size: number): string {
   return `${Math.round(size).toLocaleString("en-US")} tokens`;

@@ -1,4 +1,5 @@
 import { knownServer } from "../../wire/apis/adapt/known-servers.ts";
+import type { ListedModel } from "../../wire/apis/models/models.ts";
 import { isObject, nonEmpty, type JsonObject } from "../../wire/core/json.ts";
 
 /** What a server's own API says about it. */
@@ -30,6 +31,8 @@ export interface KnownServer {
    * `owned_by` in its list of models, which says more than the port. Servers with a profile have it there (`apis/adapt/known-servers.ts`).
    */
   readonly owners?: readonly string[];
+  /** How the headers begin that it adds to each answer of another server. */
+  readonly header?: string;
   /** The version that docs/compatibility.md has. */
   readonly tested?: string;
   /** Paths below the server's root, and what their JSON says; undefined if the answer is not this server's. */
@@ -198,6 +201,19 @@ export const knownServers: readonly KnownServer[] = [
     about: [{ path: "/v1/version", read: ({ version }) => factsOf({ version }) }],
     cures: {},
   },
+  // https://github.com/Portkey-AI/gateway: RESPONSE_HEADER_KEYS. Its list of models is that of the server behind it.
+  { name: "Portkey", tested: "1.15.2", header: "x-portkey-", about: [], cures: {} },
+  // https://github.com/generative-computing/mellea: cli/serve/app.py. It has no list of models; a program answers.
+  {
+    name: "mellea m serve",
+    tested: "0.8.0",
+    about: [{ path: "/health", read: ({ status }) => (status === "pass" ? {} : undefined) }],
+    cures: {},
+  },
+  // https://github.com/huggingface/transformers: src/transformers/cli/serving. It has no settings for these.
+  { name: "Transformers serve", tested: "5.19.0", about: [], cures: {} },
+  // https://github.com/abetlen/llama-cpp-python: llama_cpp/server/settings.py
+  { name: "llama-cpp-python", about: [], cures: { context: "start llama_cpp.server with --n_ctx 32768" } },
   // Services: what they can do is not a setting of the user.
   { name: "OpenAI", about: [], cures: {} },
   { name: "DeepSeek", about: [], cures: {} },
@@ -213,10 +229,10 @@ export function isTruewire(health: unknown): boolean {
 /** The server at a URL with a model in its list: by its host, the owner of the model in any case of letters, and its time. */
 export function serverListing(
   url: string,
-  { ownedBy, created }: { readonly ownedBy: string | null; readonly created: number },
+  { id, ownedBy, created }: Pick<ListedModel, "id" | "ownedBy" | "created">,
 ): KnownServer | undefined {
   const wanted = ownedBy?.toLowerCase() ?? "";
-  const withProfile = knownServer(url, { ownedBy: wanted, created })?.name;
+  const withProfile = knownServer(url, { id: id.toLowerCase(), ownedBy: wanted, created })?.name;
   return knownServers.find(
     ({ name, owners = [] }) => name === withProfile || owners.some((one) => one.toLowerCase() === wanted),
   );

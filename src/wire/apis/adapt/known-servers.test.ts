@@ -3,7 +3,7 @@ import { knownServer } from "./known-servers.ts";
 import { findTruncation } from "./truncation.ts";
 
 const knownProfile = (url: string, ownedBy = "someone"): unknown =>
-  knownServer(url, { ownedBy, created: 1 })?.profile ?? {};
+  knownServer(url, { id: "m", ownedBy, created: 1 })?.profile ?? {};
 
 test("a server is known by its host or by the owner of its models, and else nothing is", () => {
   expect(knownProfile("https://api.openai.com/v1", undefined)).toMatchObject({ customTools: true });
@@ -37,10 +37,20 @@ test.each([
   ["llamacpp", 1, "llama-server"],
   ["library", 1, "Ollama"],
   ["organization_owner", 1, "LM Studio"],
+  ["me", 1, "llama-cpp-python"],
   ["openai", 1_677_610_602, "LiteLLM"],
   ["openai", 1, undefined],
 ])("models of %s, created at %s, are of %s", (ownedBy, created, name) => {
-  expect(knownServer("http://127.0.0.1:8000/v1", { ownedBy, created })?.name).toBe(name);
+  expect(knownServer("http://127.0.0.1:8000/v1", { id: "m", ownedBy, created })?.name).toBe(name);
+});
+
+test.each([
+  ["truewire/demo", "truewire/demo", "Transformers serve"],
+  ["truewire/demo@refs/pr/1", "truewire/demo", "Transformers serve"],
+  ["truewire/demo", "truewire", undefined],
+  ["demo", "demo", undefined],
+])("a model %s of %s is of %s", (id, ownedBy, name) => {
+  expect(knownServer("http://127.0.0.1:8000/v1", { id, ownedBy, created: 1 })?.name).toBe(name);
 });
 
 // Vendors count tokens in ways of their own, so the check for cut prompts failed whole answers of their APIs.

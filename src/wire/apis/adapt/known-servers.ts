@@ -10,6 +10,8 @@ interface KnownServer {
   readonly owners?: readonly string[];
   /** The creation time of every model in the server's list. */
   readonly created?: number;
+  /** The owner of each model is the model's id. */
+  readonly ownsByIds?: boolean;
   readonly profile: ServerProfile;
 }
 
@@ -158,6 +160,23 @@ const knownServers: readonly KnownServer[] = [
       tokenizer: "/tokenize",
     },
   },
+  // src/transformers/cli/serving of huggingface/transformers: `owned_by` is the model's id, in parts. It ignores these members: 5.19.0.
+  {
+    name: "Transformers serve",
+    ownsByIds: true,
+    profile: {
+      toolChoices: ["auto"],
+      severalChoices: false,
+      maxTokensMember: "max_tokens",
+    },
+  },
+  // llama_cpp/server of abetlen/llama-cpp-python: `owned_by`; CreateChatCompletionRequest, where `n` is ignored. The chat template of the model
+  // gets the tools, and nothing reads the calls that it writes; of the choices, that of one function is kept: 0.3.36.
+  {
+    name: "llama-cpp-python",
+    owners: ["me"],
+    profile: { callsInText: true, toolChoices: ["none", "auto", "named"], severalChoices: false },
+  },
   // openai/openai.go of ollama/ollama, ChatCompletionRequest: without `tool_choice`, `parallel_tool_calls`, `n` and
   // `max_completion_tokens`, which are ignored; decodeImageURL. A long prompt is cut at `num_ctx` (ollama/ollama#3839).
   {
@@ -258,13 +277,16 @@ const knownServers: readonly KnownServer[] = [
  */
 export function knownServer(
   url: string,
-  listed: { readonly ownedBy: string; readonly created: number } | undefined,
+  listed: { readonly id?: string; readonly ownedBy: string; readonly created: number } | undefined,
 ): { readonly name: string; readonly profile: ServerProfile } | undefined {
   const host = hostOf(url);
   return knownServers.find(
-    ({ hosts = [], owners = [], created }) =>
+    ({ hosts = [], owners = [], created, ownsByIds }) =>
       hosts.some((name) => (/^[.-]/.test(name) ? host.endsWith(name) : host === name)) ||
-      (listed !== undefined && (owners.includes(listed.ownedBy) || listed.created === created)),
+      (listed !== undefined &&
+        (owners.includes(listed.ownedBy) ||
+          listed.created === created ||
+          (ownsByIds === true && listed.ownedBy.includes("/") && listed.id?.split("@")[0] === listed.ownedBy))),
   );
 }
 

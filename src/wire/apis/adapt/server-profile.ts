@@ -57,6 +57,8 @@ export interface ServerProfile {
   readonly customTools?: boolean;
   /** The forms of `tool_choice` that the server accepts; default: all. */
   readonly toolChoices?: readonly (typeof toolChoiceForms)[number][];
+  /** The server leaves the calls of the model in the text; default: where its settings say so (`toolFormat`). */
+  readonly callsInText?: boolean;
   /** The server accepts `parallel_tool_calls`; default true. */
   readonly parallelCalls?: boolean;
   /** The form of the ids of calls; `nine`: exactly nine letters or digits. Default `any`. */

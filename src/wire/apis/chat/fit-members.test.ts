@@ -57,6 +57,15 @@ describe("tool_choice", () => {
     expect(adapted.noted).toEqual(expected["tool_choice"] === choice ? [] : [["tool-choice", "tool_choice"]]);
   });
 
+  // Together and llama-cpp-python take one function, and no "required": the model was free to call none.
+  test("required is the choice of the only function, where the server takes one", () => {
+    const only = { messages: [user("U")], tools: [g], tool_choice: "required" };
+    expect(adapt(only, { toolChoices: ["auto", "named"] }).body).toEqual({ ...only, tool_choice: named });
+    expect(adapt({ ...body, tool_choice: "required" }, { toolChoices: ["auto", "named"] }).body["tool_choice"]).toBe(
+      "auto",
+    );
+  });
+
   test("none leaves out the tools, where the server does not know it", () => {
     expect(adapt({ ...body, tool_choice: "none" }, { toolChoices: ["auto"] }).body).toEqual({ messages: [user("U")] });
   });

@@ -82,7 +82,7 @@ const toolMembers = ["tools", "tool_choice", "parallel_tool_calls"];
 
 /**
  * Writes `tool_choice` in a form that the server accepts. A choice of one function becomes that function alone with "required"; "none"
- * leaves out the tools; "required" becomes "auto" if the server has nothing stronger.
+ * leaves out the tools; "required" becomes a choice of the function, where there is only one, or "auto" if the server has nothing stronger.
  */
 function withKnownToolChoice(
   body: RequestBody,
@@ -103,6 +103,9 @@ function withKnownToolChoice(
     known === "named" && Array.isArray(tools)
       ? { ...body, tools: tools.filter((tool: unknown) => isObject(tool) && nameOf(tool) === name) }
       : body;
+  const only: unknown = Array.isArray(tools) && tools.length === 1 ? tools[0] : undefined;
+  if (known === "required" && toolChoices.includes("named") && isObject(only) && only["type"] === "function")
+    return { ...body, tool_choice: { type: "function", function: { name: nameOf(only) } } };
   const forced = known === "named" && toolChoices.includes("required");
   if (forced) return { ...chosen, tool_choice: "required" };
   return toolChoices.includes("auto") ? { ...chosen, tool_choice: "auto" } : withoutMembers(chosen, ["tool_choice"]);

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from "../../core/json.ts";
+import { isObject, type JsonObject, nonEmpty } from "../../core/json.ts";
 import { parseTolerantly } from "../tolerant/read-response.ts";
 import { RepairLog } from "../tolerant/repairs.ts";
 import type { ModelDefaults, ModelInfo } from "../../core/engine.ts";
@@ -46,7 +46,8 @@ export function readModelList(body: string): readonly ListedModel[] | null {
       {
         id,
         created: typeof created === "number" && created > 0 ? Math.floor(created) : 0,
-        ownedBy: typeof owner === "string" && owner !== "" ? owner : null,
+        // Transformers: the parts of the model's name.
+        ownedBy: nonEmpty(Array.isArray(owner) ? owner.join("/") : owner) ?? null,
         ...(typeof shutdownDate === "string" && { shutdownDate }),
         ...context(entry),
         ...defaultsIn(entry),

@@ -1,14 +1,19 @@
-import { FailureError, invalidRequest } from "../../core/failure.ts";
+import { FailureError } from "../../core/failure.ts";
 
 /** What a template prints. */
 export type GoTemplateValues = Readonly<Record<"System" | "Prompt" | "Suffix", string>>;
 
 /**
  * Renders `template` of `POST /api/generate` up to `.Response`, where the answer begins. Of Go's text/template it has what templates for one
- * prompt need: fields, `if`, `else`, `end`, and `{{-` and `-}}`, which remove white space. Throws `FailureError`, in Go's words with `status`
- * for a template that is broken. Sources: Go's text/template/parse; ollama 0.33.0, template/template.go, `Parse` and `Execute`.
+ * prompt need: fields, `if`, `else`, `end`, and `{{-` and `-}}`, which remove white space. Of others, returns the first action that it does
+ * not have. Throws `FailureError`, in Go's words with `status`, for a template that is broken. Sources: Go's text/template/parse; ollama 0.33.0,
+ * template/template.go, `Parse` and `Execute`.
  */
-export function renderGoTemplate(template: string, values: GoTemplateValues, status: number): string {
+export function renderGoTemplate(
+  template: string,
+  values: GoTemplateValues,
+  status: number,
+): string | { readonly foreign: string } {
   const fields = new Map(Object.entries({ ...values, Response: "" }));
   const written: string[] = [];
   const open: { isTrue: boolean; hasElse: boolean }[] = [];
@@ -45,13 +50,7 @@ export function renderGoTemplate(template: string, values: GoTemplateValues, sta
       else if (action === "else") hidden++;
       if (action === "end") open.pop();
       else Object.assign(branch, { isTrue: !branch.isTrue, hasElse: true });
-    } else {
-      const shown = action.length > 64 ? `${action.slice(0, 64)}…` : action;
-      throw invalidRequest(
-        `'template' may have .System, .Prompt, .Suffix and .Response, with if, else and end, but not '{{ ${shown} }}'. Send the whole prompt with "raw": true, or messages to /api/chat.`,
-        "template",
-      );
-    }
+    } else return { foreign: action };
   }
   if (open.length > 0) throw broken(template, template.length, "unexpected EOF", status);
   return written.join("");

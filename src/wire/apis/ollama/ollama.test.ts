@@ -465,7 +465,7 @@ describe("generate requests", () => {
     expect(answer.conversation).toBeUndefined();
   });
 
-  /** The texts are those of Ollama 0.17.4's template package. */
+  /** The texts and refusals are those of Go's text/template. */
   test.each([
     ["{{ .Prompt }}", "Hi"],
     ["Q: {{- .Prompt -}} \n A:{{ .Response }}<end>", "Q:HiA:"],
@@ -493,7 +493,14 @@ describe("generate requests", () => {
       status: 500,
       message,
     });
-    expect(readOllamaGenerate(body, "req_1", { forwards: true }).request.prompt).toMatchObject({ prompts: ["Hi"] });
+  });
+
+  test("an Ollama gets a template that is not read here", () => {
+    const body = { model: "m", prompt: "Hi", template: "{{ range .Messages }}{{ end }}" };
+    expect(readOllamaGenerate(body, "req_1", { forwards: true }).request).toMatchObject({
+      prompt: { prompts: ["Hi"] },
+      passthrough: { body },
+    });
   });
 
   test("the context of an answer continues its conversation, with one system message", () => {

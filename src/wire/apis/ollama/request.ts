@@ -135,12 +135,17 @@ export function* ollamaGenerateInSteps(
   return complete({ ...shared, prompt: chat }, draft, answer, false);
 }
 
-/** The prompt in the request's own template, which an Ollama renders itself. */
+/** The prompt in the request's own template. An Ollama renders it itself. */
 function renderedPrompt(template: string, { read, forwards, profile }: Draft<GenerateBody>): string {
   const { prompt, suffix, system } = read;
-  if (forwards) return prompt ?? "";
   const values = { System: system ?? "", Prompt: prompt ?? "", Suffix: suffix ?? "" };
-  return renderGoTemplate(template, values, profile.judgesAsVendor ? 500 : 400);
+  const rendered = renderGoTemplate(template, values, profile.judgesAsVendor ? 500 : 400);
+  if (typeof rendered === "string") return rendered;
+  if (forwards) return prompt ?? "";
+  throw invalidRequest(
+    `'template' may have .System, .Prompt, .Suffix and .Response, with if, else and end, but not '{{ ${rendered.foreign.slice(0, 64)} }}'. Send the whole prompt with "raw": true, or messages to /api/chat.`,
+    "template",
+  );
 }
 
 interface Draft<Body> {
