@@ -174,8 +174,9 @@ export async function startServer(
     if (status > 0 && status < 500) return { pid: child.pid ?? 0, stop };
     await new Promise((settle) => setTimeout(settle, 250));
   }
+  const outcome = isOver() ? "ended at its start" : `was not ready within ${seconds} s`;
   await stop("SIGKILL");
   console.error(`see ${log}`);
   // The table of results has the message: no path of this machine.
-  throw new Error(`${basename(file)} ${isOver() ? "ended at its start" : `was not ready within ${seconds} s`}`);
+  throw new Error(`${basename(file)} ${outcome}`);
 }

@@ -62,7 +62,9 @@ export const vllm: RealServer = {
       // Threads that wait for each other on cores that others use take seconds for a token.
       OMP_NUM_THREADS: "1",
     };
-    const running = await startServer(packages.program("vllm"), args, { env, ready: `${url}/health`, log: "vllm.log" });
+    // On busy cores, its imports alone take minutes.
+    const options = { env, ready: `${url}/health`, log: "vllm.log", seconds: 1800 };
+    const running = await startServer(packages.program("vllm"), args, options);
     return { url, model, contextSize: 2048, stop: running.stop };
   },
 };

@@ -37,7 +37,8 @@ test.each([
   ["llamacpp", 1, "llama-server"],
   ["library", 1, "Ollama"],
   ["organization_owner", 1, "LM Studio"],
-  ["me", 1, "llama-cpp-python"],
+  ["me", 0, "llama-cpp-python"],
+  ["me", 1, undefined],
   ["openai", 1_677_610_602, "LiteLLM"],
   ["openai", 1, undefined],
 ])("models of %s, created at %s, are of %s", (ownedBy, created, name) => {

@@ -8,7 +8,7 @@ interface KnownServer {
   readonly hosts?: readonly string[];
   /** The owners in the server's model list (`owned_by`). */
   readonly owners?: readonly string[];
-  /** The creation time of every model in the server's list. */
+  /** The creation time of every model in the server's list, 0 where it has none; with owners, both. */
   readonly created?: number;
   /** The owner of each model is the model's id. */
   readonly ownsByIds?: boolean;
@@ -175,6 +175,7 @@ const knownServers: readonly KnownServer[] = [
   {
     name: "llama-cpp-python",
     owners: ["me"],
+    created: 0,
     profile: { callsInText: true, toolChoices: ["none", "auto", "named"], severalChoices: false },
   },
   // openai/openai.go of ollama/ollama, ChatCompletionRequest: without `tool_choice`, `parallel_tool_calls`, `n` and
@@ -272,21 +273,30 @@ const knownServers: readonly KnownServer[] = [
   },
 ];
 
+interface Listed {
+  readonly id?: string;
+  readonly ownedBy: string;
+  readonly created: number;
+}
+
+function lists({ owners, created, ownsByIds }: Omit<KnownServer, "hosts">, model: Listed): boolean {
+  if (ownsByIds === true) return model.ownedBy.includes("/") && model.id?.split("@")[0] === model.ownedBy;
+  if (owners === undefined && created === undefined) return false;
+  return (owners?.includes(model.ownedBy) ?? true) && (created === undefined || model.created === created);
+}
+
 /**
  * The profile and the name of a known server, by the host of its URL or the entry of its model in its list; undefined for other servers.
  */
 export function knownServer(
   url: string,
-  listed: { readonly id?: string; readonly ownedBy: string; readonly created: number } | undefined,
+  listed: Listed | undefined,
 ): { readonly name: string; readonly profile: ServerProfile } | undefined {
   const host = hostOf(url);
   return knownServers.find(
-    ({ hosts = [], owners = [], created, ownsByIds }) =>
+    ({ hosts = [], ...server }) =>
       hosts.some((name) => (/^[.-]/.test(name) ? host.endsWith(name) : host === name)) ||
-      (listed !== undefined &&
-        (owners.includes(listed.ownedBy) ||
-          listed.created === created ||
-          (ownsByIds === true && listed.ownedBy.includes("/") && listed.id?.split("@")[0] === listed.ownedBy))),
+      (listed !== undefined && lists(server, listed)),
   );
 }
 
