@@ -288,17 +288,20 @@ async function rowsOf(each: Load, running: readonly Contestant[], rounds: number
   const take = async (one: Contestant, clients = load): Promise<void> => {
     const total = isPaced ? each.total : Math.max(each.concurrency, requestsOf(one, each.total, 1));
     // A sample that does not count: while the others ran, V8 may have collected garbage, and discarded optimized code with it.
-    if (!isPaced) await measure(one, { ...each, total: Math.ceil(total / 2) }, clients);
-    else if (one.way.isPeer !== true) await measure(one, each, clients);
+    if (one.way.isPeer !== true)
+      await measure(one, { ...each, total: isPaced ? total : Math.ceil(total / 2) }, clients);
     totals.set(one, total);
     samples.get(one)?.push(await measure(one, { ...each, total }, clients));
   };
   // Few paced streams leave most of the CPU idle: gateways have them at the same time, so that a machine whose speed changes does so for all.
   // A peer would take it.
   const isTogether = (one: Contestant): boolean => isPaced && each.concurrency <= 64 && one.way.isPeer !== true;
+  // A peer that does not answer as many requests as are open in its time has one sample.
+  const slow = new Set(running.filter((one) => requestsOf(one, each.total, 1) < each.concurrency));
   for (let round = 0; round < (isPaced && each.concurrency > 64 ? Math.ceil(rounds / 3) : rounds); round++) {
-    await Promise.all(running.map((one, at) => (isTogether(one) ? take(one, clientsOf(at)) : undefined)));
-    for (const one of running) if (!isTogether(one)) await take(one);
+    const turn = running.filter((one) => round === 0 || !slow.has(one));
+    await Promise.all(turn.map((one, at) => (isTogether(one) ? take(one, clientsOf(at)) : undefined)));
+    for (const one of turn) if (!isTogether(one)) await take(one);
   }
   const base = running[0]?.way === passThrough ? samples.get(running[0]) : undefined;
   return [...samples].map(([one, ofWay]) => {

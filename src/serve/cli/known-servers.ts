@@ -201,7 +201,7 @@ export const knownServers: readonly KnownServer[] = [
     about: [{ path: "/v1/version", read: ({ version }) => factsOf({ version }) }],
     cures: {},
   },
-  // https://github.com/Portkey-AI/gateway: RESPONSE_HEADER_KEYS. Its list of models is that of the server behind it.
+  // https://github.com/Portkey-AI/gateway: RESPONSE_HEADER_KEYS. Its list of models is that of the server that it asks.
   { name: "Portkey", tested: "1.15.2", header: "x-portkey-", about: [], cures: {} },
   // https://github.com/generative-computing/mellea: cli/serve/app.py. It has no list of models; a program answers.
   {
