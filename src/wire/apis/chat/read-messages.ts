@@ -7,8 +7,12 @@ import type { RequestDraft } from "../request/draft.ts";
 import { unsupportedEnumValue } from "../request/refusals.ts";
 import { callStateOf } from "../tolerant/call-state.ts";
 import { StateReader } from "./read-states.ts";
-import type { fileContentPart } from "./request-schema.ts";
-import type { ChatAssistantMessage, ChatRequestContent, ChatRequestMessage } from "./request-types.ts";
+import type {
+  ChatAssistantMessage,
+  ChatRequestContent,
+  ChatRequestMessage,
+  fileContentPart,
+} from "./request-schema.ts";
 import type * as z from "zod";
 
 /**

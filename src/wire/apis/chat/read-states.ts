@@ -3,7 +3,7 @@ import type { ReasoningPart } from "../../core/message.ts";
 import { BodyCounter } from "../body-counter.ts";
 import type { SealedReasoning, TurnSeal } from "../turn-seal.ts";
 import { type Details, detailsText, thinkingBlocks } from "./reasoning-details.ts";
-import type { ChatAssistantMessage } from "./request-types.ts";
+import type { ChatAssistantMessage } from "./request-schema.ts";
 
 /** Reads the reasoning of a chat request's messages, and its states. */
 export class StateReader {

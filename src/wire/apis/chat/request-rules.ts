@@ -6,7 +6,7 @@ import type { RequestDraft } from "../request/draft.ts";
 import { modelOnlyCompletes, notAllowedToSample } from "../failures.ts";
 import { listed, unsupportedParameter, unsupportedValue } from "../request/refusals.ts";
 import { lacksWordJson, type VendorRule } from "../request/vendor-rules.ts";
-import type { ChatRequestMessage } from "./request-types.ts";
+import type { ChatRequestMessage } from "./request-schema.ts";
 import { imageErrorWords } from "./schema.ts";
 
 /**

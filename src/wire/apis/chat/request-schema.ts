@@ -1,6 +1,5 @@
 import * as z from "zod";
 import { anyObject, expecting, list, maxCalls, maxMessages, maxParts, maxTools } from "../request/shapes.ts";
-import type { ChatRequestMessage, ChatRequestTool } from "./request-types.ts";
 
 /*
  * The objects of a chat request, one schema for each object of the official SDKs. Source: OpenAI's OpenAPI document,
@@ -144,6 +143,11 @@ export const requestMessage = z.discriminatedUnion(
   anObject,
 );
 
+export type ChatRequestMessage = z.infer<typeof requestMessage>;
+export type ChatAssistantMessage = z.infer<typeof chatAssistantMessage>;
+/** The content of a message of any role. */
+export type ChatRequestContent = string | (z.infer<typeof userPart> | z.infer<typeof assistantPart>)[];
+
 export const messagesShape: z.ZodType<ChatRequestMessage[]> = list(requestMessage, {
   phrase: "an array of objects",
   least: 1,
@@ -182,6 +186,7 @@ export const chatCustomTool = z.object({
 });
 export const requestTool = z.discriminatedUnion("type", [chatFunctionTool, chatCustomTool], anObject);
 
+export type ChatRequestTool = z.infer<typeof requestTool>;
 export type FunctionDefinition = z.infer<typeof functionDefinition>;
 
 export const toolsShape: z.ZodType<ChatRequestTool[]> = list(requestTool, {
@@ -218,6 +223,8 @@ export const toolChoiceShape = z.union(
   [z.enum(["none", "auto", "required"]), toolChoiceObject],
   expecting("one of a string or object"),
 );
+
+export type ChatRequestToolChoice = z.infer<typeof toolChoiceShape>;
 
 export type LegacyFunctionChoice = z.infer<typeof functionCallShape>;
 export const functionCallShape = z.union(

@@ -3,32 +3,20 @@ import type * as z from "zod";
 import { listOf } from "../request/shapes.ts";
 import { chatParameters, readChatRequest } from "./request.ts";
 import * as schema from "./request-schema.ts";
-import type {
-  ChatAssistantMessage,
-  ChatContentPart,
-  ChatRequestMessage,
-  ChatRequestTool,
-  ChatRequestToolCall,
-  ChatRequestToolChoice,
-  ProgramMessage,
-  ProgramTool,
-} from "./request-types.ts";
+import type { ChatRequestMessage, ChatRequestTool } from "./request-schema.ts";
+import type { ProgramMessage, ProgramTool } from "./request-types.ts";
 import { chatMembers } from "./send.ts";
 
 // request-types.ts is generated from the schemas, so that users' code that imports these types is compiled without zod.
 // `npx vitest run --project unit src/wire/apis/chat/request-types.test.ts -u` writes them anew.
 
-/**
- * How types are printed. `written`: as Truewire writes requests, without null for what is absent. `names`: the names of schemas that have
- * a declaration. `omitted`: members that are never written.
- */
+/** How types are printed. `names`: the names of schemas that have a declaration. `omitted`: members that are never written. */
 interface Form {
-  readonly written: boolean;
   readonly names: ReadonlyMap<z.ZodType, string>;
   readonly omitted: ReadonlySet<string>;
 }
 
-/** Prints the type of a schema's values. */
+/** Prints the type of a schema's values as Truewire writes them: without null for what is absent. */
 function typeOf(shape: z.ZodType, form: Form, indent = "", top = false): string {
   const name = top ? undefined : form.names.get(shape);
   if (name !== undefined) return name;
@@ -43,16 +31,13 @@ function typeOf(shape: z.ZodType, form: Form, indent = "", top = false): string 
     return Object.keys(def["entries"] as object)
       .map((value) => JSON.stringify(value))
       .join(" | ");
-  if (kind === "nullable" || kind === "optional") {
-    const inner = typeOf(def["innerType"] as z.ZodType, form, indent);
-    return form.written ? inner : `${inner} | ${kind === "nullable" ? "null" : "undefined"}`;
-  }
+  if (kind === "nullable" || kind === "optional") return typeOf(def["innerType"] as z.ZodType, form, indent);
   // `anyObject`.
   if (kind === "pipe") return "Record<string, unknown>";
   if (kind === "union") {
     const all = def["options"] as readonly z.ZodType[];
     // Truewire writes the object that OpenAI specifies, not the bare URL of other programs.
-    const options = form.written && all === imageOptions ? all.slice(1) : all;
+    const options = all === imageOptions ? all.slice(1) : all;
     return options.map((option) => typeOf(option, form, indent)).join(" | ");
   }
   if (kind !== "object") throw new Error(`A schema of the unknown kind ${String(kind)}.`);
@@ -82,40 +67,12 @@ function declaration(name: string, type: string, doc: string): string {
 
 const head = "// Generated from the schemas by src/wire/apis/chat/request-types.test.ts.\n\n";
 
-test("request-types.ts has the types of the schemas", async () => {
-  const text = [...typesOfRequests(), ...typesOfPrograms()];
-  await expect(head + text.join("\n")).toMatchFileSnapshot("request-types.ts");
+test("request-types.ts has the types of programs, from the schemas", async () => {
+  await expect(head + typesOfPrograms().join("\n")).toMatchFileSnapshot("request-types.ts");
 });
 
-function typesOfRequests(): readonly string[] {
-  const names = new Map<z.ZodType, string>([
-    [schema.requestToolCall, "ChatRequestToolCall"],
-    [schema.chatAssistantMessage, "ChatAssistantMessage"],
-  ]);
-  const form: Form = { written: false, names, omitted: new Set() };
-  const print = (shape: z.ZodType): string => typeOf(shape, form, "", true);
-  const part = `${print(schema.userPart)} | ${print(schema.refusalContentPart)}`;
-  return [
-    declaration("ChatContentPart", part, "A part of a message of any role."),
-    declaration("ChatRequestContent", "string | ChatContentPart[]", "The content of a message."),
-    declaration("ChatRequestToolCall", print(schema.requestToolCall), "A call of a tool in an assistant message."),
-    declaration("ChatAssistantMessage", print(schema.chatAssistantMessage), "An assistant message of a chat request."),
-    declaration("ChatRequestMessage", print(schema.requestMessage), "A message of a chat request."),
-    declaration("ChatRequestTool", print(schema.requestTool), "A tool of a chat request."),
-    declaration("ChatRequestToolChoice", print(schema.toolChoiceShape), "The `tool_choice` of a chat request."),
-  ];
-}
-
-test("the generated types are those that zod infers", () => {
-  expectTypeOf<ChatRequestMessage>().toEqualTypeOf<z.infer<typeof schema.requestMessage>>();
-  expectTypeOf<ChatAssistantMessage>().toEqualTypeOf<z.infer<typeof schema.chatAssistantMessage>>();
-  expectTypeOf<ChatRequestToolCall>().toEqualTypeOf<z.infer<typeof schema.requestToolCall>>();
-  expectTypeOf<ChatRequestTool>().toEqualTypeOf<z.infer<typeof schema.requestTool>>();
-  expectTypeOf<ChatRequestToolChoice>().toEqualTypeOf<z.infer<typeof schema.toolChoiceShape>>();
-  expectTypeOf<ChatContentPart>().toEqualTypeOf<
-    z.infer<typeof schema.userPart> | z.infer<typeof schema.assistantPart>
-  >();
-  // Messages of programs are messages of requests. A tool's result may have images, which chat requests do not.
+test("messages and tools of programs are those of requests", () => {
+  // A tool's result may have images, which chat requests do not.
   expectTypeOf<Exclude<ProgramMessage, { role: "tool" | "system" | "developer" }>>().toExtend<ChatRequestMessage>();
   expectTypeOf<ProgramTool>().toExtend<ChatRequestTool>();
 });
@@ -205,7 +162,7 @@ function typesOfPrograms(): readonly string[] {
   // A program has given no state.
   const states = ["extra_content", "provider_specific_fields", "reasoning_details", "thinking_blocks"];
   const omitted = new Set(["prompt_cache_breakpoint", "cache_control", ...states]);
-  const form: Form = { written: true, names, omitted };
+  const form: Form = { names, omitted };
   // Truewire writes reasoning as `reasoning_content`, calls as `tool_calls`, and no reference to an earlier audio answer.
   const own: Form = { ...form, omitted: new Set([...omitted, "reasoning", "function_call", "audio", "content"]) };
   const print = (shape: z.ZodType): string => typeOf(shape, form, "", true);

@@ -22,10 +22,9 @@ import { commonParameters, outputParameters } from "../request/common-parameters
 import { checkMetadata, metadataShape } from "../request/check-schema.ts";
 import { extensionParameters, refusedParameters, refusedSamplers } from "../request/extension-parameters.ts";
 import { expecting, integerShape } from "../request/shapes.ts";
-import { messagesShape, chatPromptCacheOptions } from "./request-schema.ts";
+import { chatPromptCacheOptions, type ChatRequestMessage, messagesShape } from "./request-schema.ts";
 import { readMessages } from "./read-messages.ts";
 import { chatCheckOrder, chatRules, parameterOfModel } from "./request-rules.ts";
-import type { ChatRequestMessage } from "./request-types.ts";
 import { chatServiceTiers } from "./schema.ts";
 
 const chat = ["chat"] as const;

@@ -15,8 +15,9 @@ import {
   type NamedToolChoice,
   toolChoiceShape,
   toolsShape,
+  type ChatRequestTool,
+  type ChatRequestToolChoice,
 } from "./request-schema.ts";
-import type { ChatRequestTool, ChatRequestToolChoice } from "./request-types.ts";
 
 export interface ResolvedTools {
   readonly tools?: readonly Tool[];
