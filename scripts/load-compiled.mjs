@@ -1,7 +1,7 @@
 // Runs a script of scripts/build-cli.mjs with the code that V8 has compiled for it in an earlier process, and lets the next process have that of
 // this one: V8 would compile for a fifth of a gateway's start. Node's own `module.enableCompileCache` begins with 22.8, and does not reach the
 // processes that a server starts. The build copies this file into dist/chunks.
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,6 +11,8 @@ import { crc32 } from "node:zlib";
 
 /** A process may be killed: compiled code is stored this many milliseconds after the load, too. It has the functions that were called until then. */
 const storedAfterMs = 1000;
+/** Code that is older is of a version that was replaced, or compiled again once. */
+const storedForMs = 30 * 24 * 3_600_000;
 
 /** Returns the exports of the script with this name, which is in the folder of this module. */
 export function load(name) {
@@ -55,7 +57,12 @@ function storeCode(path, code) {
   const checksum = Buffer.alloc(4);
   checksum.writeUInt32LE(crc32(code));
   try {
-    mkdirSync(dirname(path), { recursive: true });
+    const folder = dirname(path);
+    mkdirSync(folder, { recursive: true });
+    for (const name of readdirSync(folder)) {
+      const file = join(folder, name);
+      if (name.includes(".script.js.") && Date.now() - statSync(file).mtimeMs > storedForMs) rmSync(file);
+    }
     // Other processes read and write this file at any time.
     const written = `${path}.${process.pid}`;
     writeFileSync(written, Buffer.concat([checksum, code]));

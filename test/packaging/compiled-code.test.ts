@@ -58,6 +58,17 @@ test("the code that the first start has compiled is used by the second one; dama
   }
 });
 
+test("the code of a version that was replaced is removed after a month", async () => {
+  const folder = join(caches, "truewire", "compiled");
+  mkdirSync(folder, { recursive: true });
+  for (const name of ["server-0a1b2c3d.script.js.1", "other"]) {
+    writeFileSync(join(folder, name), "");
+    utimesSync(join(folder, name), 0, 0);
+  }
+  await load();
+  expect(readdirSync(folder)).toEqual(["other", expect.stringMatching(/^server-(?!0a1b2c3d)/)]);
+});
+
 test("where compiled code cannot be stored, a server starts without it; a stack has the places in the script", async () => {
   writeFileSync(join(caches, "truewire"), "not a folder");
   for (const place of [caches, join(caches, "missing")])
