@@ -3,7 +3,7 @@
 //
 // Fills in the templates of deploy/homebrew and deploy/winget for the archives that lie in the folder (default: this one): the package of
 // `npm pack` for Homebrew, and the archive of `npm run bundle` on Windows for winget. URL: of the folder that the archives are published in, such
-// as https://registry.npmjs.org/truewire/-. The manifests are written next to the archives.
+// as https://example.com/releases. The manifests are written next to the archives.
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ const [, , url = "", folder = "."] = process.argv;
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 if (!/^https?:\/\//.test(url))
-  fail("Expected the URL of the folder with the archives: npm run manifests -- https://registry.npmjs.org/truewire/-");
+  fail("Expected the URL of the folder with the archives: npm run manifests -- https://example.com/releases");
 
 const archives = { homebrew: `truewire-${version}.tgz`, winget: `truewire-${version}-win32-x64.zip` };
 const present = Object.entries(archives).filter(([, archive]) => existsSync(join(folder, archive)));
