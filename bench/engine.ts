@@ -24,7 +24,8 @@ import { processCpuMs, wakeUpMicroseconds } from "./process-cpu.ts";
  *       [--model 15M|135M|FILE] [--beside llama-server,ollama,llama-cpp-python]
  *
  * `--only long` measures long prompts instead (`engine-long.ts`): alone, next to running answers, and conversations that grow. A round
- * takes an hour with one thread, with `--model 15M` five minutes. `--against FOLDER/dist/cli/main.js` compares with another build in place of llama-server.
+ * takes an hour with one thread, with `--model 15M` five minutes. `--against FOLDER/dist/cli/main.js` compares with another build in place of
+ * other servers, there and in all other cases.
  *
  *     npm run bench engine -- --only long --rounds 1 --threads 1 [--long 4000,16000] [--answers 0,1,4] [--model 15M] [--against …]
  */
@@ -111,7 +112,7 @@ const cases: readonly Case[] = [
     { name: "JSON schema", streams, ask: decode({ ...chat, ...schema, temperature: 0.8, seed: 1 }) },
     { name: "required call", streams, ask: decode({ ...chat, ...tool, temperature: 0.8, seed: 1 }) },
   ]),
-].filter(({ name }) => name.includes(values.only));
+].filter(({ name }) => values.only.split(",").some((only) => name.includes(only)));
 
 interface NamedWay {
   readonly name: string;
@@ -211,11 +212,13 @@ for (const threads of values.threads.split(",").map(Number)) {
   const ways: NamedWay[] = [];
   try {
     ways.push({ name: "Truewire", way: await httpWay(options) });
-    for (const name of values.beside.split(",").filter((one) => one !== "")) {
-      const way = await peers[name]?.(options);
-      if (way) ways.push({ name, way });
-      else console.log(`${name} is not installed, or is none of ${Object.keys(peers).join(", ")}.`);
-    }
+    if (values.against !== undefined) ways.push({ name: "other build", way: await httpWay(options, values.against) });
+    else
+      for (const name of values.beside.split(",").filter((one) => one !== "")) {
+        const way = await peers[name]?.(options);
+        if (way) ways.push({ name, way });
+        else console.log(`${name} is not installed, or is none of ${Object.keys(peers).join(", ")}.`);
+      }
     await compare(threads, ways);
   } finally {
     for (const { way } of ways) await way.close();

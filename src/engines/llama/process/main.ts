@@ -12,7 +12,7 @@ import {
   type StepMessage,
   type ToModel,
 } from "../protocol.ts";
-import type { PrefillLimits } from "./batch/batch-policies.ts";
+import type { PrefillLimits } from "./batch/plan.ts";
 import { Embedder, EmbeddingLoop } from "./embeddings/embedder.ts";
 import { Embeddings } from "./embeddings/embeddings.ts";
 import { AsyncLock } from "./event-loop-share.ts";

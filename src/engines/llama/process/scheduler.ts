@@ -7,7 +7,7 @@ import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { SchedulerState, StepCounters, StepMessage } from "../protocol.ts";
 import type { TokenizedPrompts } from "./intake.ts";
 import { BatchPlanner, type Batch, type Speculation } from "./batch/batch-planner.ts";
-import type { PrefillLimits } from "./batch/batch-policies.ts";
+import type { PrefillLimits } from "./batch/plan.ts";
 import { BatchRunner, DecodeCounters } from "./batch/batch-runner.ts";
 import { AdapterRotation } from "./c-api/adapters.ts";
 import type { DraftModel } from "./drafting/draft-model.ts";
@@ -378,7 +378,7 @@ export class Scheduler {
     const othersWait = background?.hasWork === true || this.#slots.filter(({ task }) => task).length > slots.length;
     const batch = this.#planner.next(slots, othersWait);
     const { shares } = batch;
-    const expectedMs = this.#planner.expectedMs(batch);
+    const expectedMs = this.#planner.costs.expectedMs(batch);
     const decoding = this.#runBatch(batch, expectedMs);
     // Such a decode runs in another thread, and has started.
     if (expectedMs > emitIntervalMs) this.#emit();

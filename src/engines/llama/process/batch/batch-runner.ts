@@ -1,4 +1,3 @@
-import type { StepCounters } from "../../protocol.ts";
 import type { DecodeResult, NativeContext } from "../c-api/native-context.ts";
 import type { Batch, BatchShare } from "./batch-planner.ts";
 
@@ -104,54 +103,39 @@ function tokensOf(shares: readonly BatchShare[]): number {
   return shares.reduce((sum, { chunk }) => sum + chunk.tokens.length, 0);
 }
 
+const none = {
+  decodeSteps: 0,
+  generatedTokens: 0,
+  promptTokens: 0,
+  cachedTokens: 0,
+  draftedTokens: 0,
+  acceptedTokens: 0,
+};
+
 /** Running totals of what was decoded. */
 export class DecodeCounters {
-  #decodeSteps = 0;
-  #generatedTokens = 0;
-  #promptTokens = 0;
-  #cachedTokens = 0;
-  #draftedTokens = 0;
-  #acceptedTokens = 0;
+  readonly #counters = { ...none };
+
+  get counters(): Readonly<typeof none> {
+    return this.#counters;
+  }
 
   /** A task has started with this number of prompt tokens in the KV cache. */
   started(cachedTokens: number): void {
-    this.#cachedTokens += cachedTokens;
+    this.#counters.cachedTokens += cachedTokens;
   }
 
   /** A batch was decoded; `sample` samples the tokens that follow. */
   decoded({ promptTokens, draftTokens, shares }: Batch, sample: () => void): void {
-    const before = totals(shares);
+    const generated = (): number => shares.reduce((sum, { task }) => sum + task.answer.counts.generated, 0);
+    const accepted = (): number => shares.reduce((sum, { task }) => sum + task.drafts.acceptedTokens, 0);
+    const before = { generated: generated(), accepted: accepted() };
     sample();
-    const after = totals(shares);
-    this.#decodeSteps++;
-    this.#promptTokens += promptTokens;
-    this.#draftedTokens += draftTokens;
-    this.#generatedTokens += after.generated - before.generated;
-    this.#acceptedTokens += after.accepted - before.accepted;
+    const counters = this.#counters;
+    counters.generatedTokens += generated() - before.generated;
+    counters.acceptedTokens += accepted() - before.accepted;
+    counters.decodeSteps++;
+    counters.promptTokens += promptTokens;
+    counters.draftedTokens += draftTokens;
   }
-
-  get counters(): Omit<
-    StepCounters,
-    "promptCacheBytes" | "grammarsMade" | "vocabularyScans" | "embeddingPasses" | "embeddedTokens"
-  > {
-    return {
-      decodeSteps: this.#decodeSteps,
-      generatedTokens: this.#generatedTokens,
-      promptTokens: this.#promptTokens,
-      cachedTokens: this.#cachedTokens,
-      draftedTokens: this.#draftedTokens,
-      acceptedTokens: this.#acceptedTokens,
-    };
-  }
-}
-
-/** Generated and accepted draft tokens of the tasks so far. */
-function totals(shares: readonly BatchShare[]): { readonly generated: number; readonly accepted: number } {
-  let generated = 0;
-  let accepted = 0;
-  for (const { task } of shares) {
-    generated += task.answer.counts.generated;
-    accepted += task.drafts.acceptedTokens;
-  }
-  return { generated, accepted };
 }

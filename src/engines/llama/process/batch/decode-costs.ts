@@ -2,7 +2,7 @@
 export interface BatchShape {
   /** Tasks in the batch that sample at least one token. */
   readonly answers: number;
-  /** `answers`, plus the tasks that are decoded one after another in the same round and have their turn in the next batches. */
+  /** `answers`, plus those that have their turn in the next batches: they are decoded one after another, or wait for a chunk of a prompt. */
   readonly round: number;
   readonly promptTokens: number;
   readonly draftTokens: number;
@@ -18,8 +18,12 @@ const assumedBetweenShare = 0.95;
 
 /** Measured sizes of batches with prompt tokens. The last one includes all larger batches. */
 export const chunkSizes = [16, 32, 64] as const;
-/** A measurement of a chunk size expires after this number of chunks: attention over a longer context takes longer. */
+const maxChunkSize = 64;
+/** What is measured of prompt tokens: batches of a size, and those of the largest one with answers, or while answers wait for it. */
+type ChunkKind = (typeof chunkSizes)[number] | "together" | "apart";
+/** A measurement expires after this number of chunks: attention over a longer context takes longer. */
 const maxChunkAge = 128;
+const maxTurnAge = 16;
 /** Milliseconds per prompt token before the first measurement: such a decode runs in another thread, because it may take long. */
 const assumedTokenMs = 1;
 
@@ -47,7 +51,7 @@ interface Measured {
 
 /**
  * The table of measured costs: how long `llama_decode` takes for a batch. Prefill chunk sizes, speculative drafts and the choice between
- * one batch for all answers and one batch for each (`batch-policies.ts`) are decided from it.
+ * one batch for all answers and one batch for each (`plan.ts`, `draft-plan.ts`) are decided from it.
  *
  * All durations are wall-clock milliseconds of the decode call alone, without sampling and without other threads of the process.
  */
@@ -55,7 +59,7 @@ export class DecodeCosts {
   readonly #decodes = new Map<number, Measured>();
   /** The same durations by the number of all tokens in the batch, on which they depend most. */
   readonly #totals = new Map<number, Pick<Measured, "ms" | "count" | "last">>();
-  readonly #chunks = new Map<number, { readonly tokenMs: number; readonly at: number }>();
+  readonly #chunks = new Map<ChunkKind, { readonly tokenMs: number; readonly at: number }>();
   /** Current speed of the machine relative to the measurements: contexts grow, and other load comes and goes. */
   #pace = 1;
   #decodeCount = 0;
@@ -67,7 +71,7 @@ export class DecodeCosts {
   /** Records the duration of a decode, in milliseconds. */
   observe({ answers, round, promptTokens, draftTokens }: BatchShape, duration: number): void {
     const ms = Math.max(0.001, duration);
-    if (promptTokens > 0) return this.#observeChunk(promptTokens, answers, ms);
+    if (promptTokens > 0) return this.#observeChunk(promptTokens, answers, round, ms);
     const measured = this.#observeDecode(answers, draftTokens, ms);
     this.#observeTotal(answers + draftTokens, ms);
     this.#draftStreak = draftTokens > 0 ? this.#draftStreak + 1 : 0;
@@ -138,12 +142,6 @@ export class DecodeCosts {
     return this.#answersDecoded - (this.#decodes.get(keyOf(answers, 0))?.lastAnswers ?? 0);
   }
 
-  /** Discards the recent decodes of this number of answers, so that it is measured again. */
-  remeasure(answers: number): void {
-    const measured = this.#decodes.get(keyOf(answers, 0));
-    if (measured) measured.recent = [];
-  }
-
   /** Milliseconds per prompt token in batches of the nearest measured size; `undefined` if none was measured. */
   promptTokenMs(batchTokens: number): number | undefined {
     const smaller = chunkSizes.findLast((size) => size <= batchTokens && this.#chunks.has(size));
@@ -151,10 +149,11 @@ export class DecodeCosts {
     return size === undefined ? undefined : this.#chunks.get(size)?.tokenMs;
   }
 
-  /** Milliseconds per prompt token in batches of one of `chunkSizes`; `undefined` if it was not measured lately. */
-  chunkTokenMs(size: number): number | undefined {
-    const chunk = this.#chunks.get(size);
-    return chunk && this.#chunkCount - chunk.at <= maxChunkAge ? chunk.tokenMs : undefined;
+  /** Milliseconds per prompt token, without those of the answers in the batch; `undefined` if it was not measured lately. */
+  chunkTokenMs(kind: ChunkKind): number | undefined {
+    const chunk = this.#chunks.get(kind);
+    const maxAge = typeof kind === "number" ? maxChunkAge : maxTurnAge;
+    return chunk && this.#chunkCount - chunk.at <= maxAge ? chunk.tokenMs : undefined;
   }
 
   #observeDecode(answers: number, draftTokens: number, ms: number): Measured {
@@ -194,16 +193,21 @@ export class DecodeCosts {
     return measured && measured.count > 1 ? { ms: measured.ms * this.#pace, last: measured.last } : undefined;
   }
 
-  #observeChunk(promptTokens: number, answers: number, ms: number): void {
+  #observeChunk(promptTokens: number, answers: number, round: number, ms: number): void {
     this.#chunkCount++;
     // The kernels depend on the size of the whole batch. The answers in it would have taken `roundMs` without the prompts.
     const size = chunkSizes.findLast((known) => known <= promptTokens + answers);
     if (size === undefined) return;
-    const tokenMs = Math.max(ms / 4, ms - (this.roundMs(answers) ?? 0)) / promptTokens;
-    const known = this.chunkTokenMs(size);
-    // Limited, because one decode that was interrupted by other load says little.
-    const smoothed = known === undefined ? tokenMs : known + (Math.min(2 * known, tokenMs) - known) * 0.3;
-    this.#chunks.set(size, { tokenMs: smoothed, at: this.#chunkCount });
+    const roundMs = answers === 0 ? 0 : this.roundMs(answers);
+    const tokenMs = Math.max(ms / 4, ms - (roundMs ?? 0)) / promptTokens;
+    const kinds: ChunkKind[] = [size];
+    if (size === maxChunkSize && round > 0 && roundMs !== undefined) kinds.push(answers > 0 ? "together" : "apart");
+    for (const kind of kinds) {
+      const known = this.chunkTokenMs(kind);
+      // Limited, because one decode that was interrupted by other load says little.
+      const smoothed = known === undefined ? tokenMs : known + (Math.min(2 * known, tokenMs) - known) * 0.3;
+      this.#chunks.set(kind, { tokenMs: smoothed, at: this.#chunkCount });
+    }
   }
 
   /** The nearest measured draft size in a direction, starting with `draftTokens` itself. */

@@ -148,19 +148,15 @@ export class AcceptanceRates {
   }
 }
 
-const empty = -1;
-const initialSize = 256;
-
 /**
- * The last position of each n-gram of a growing text. The time per token does not depend on the length of the text: n-grams are found by
- * their hash in an open-addressing table of positions, which are compared with the text itself.
+ * The last position of each n-gram of a growing text, by its hash: of n-grams with the same one, that of the last. The time per token does
+ * not depend on the length of the text.
  */
 export class NGramIndex {
   readonly #text: readonly number[];
   readonly #size: number;
-  /** Positions after n-grams; at most half of the table is used. */
-  #table = new Int32Array(initialSize).fill(empty);
-  #used = 0;
+  /** Positions after n-grams. */
+  readonly #positions = new Map<number, number>();
 
   /** `text` only grows, and is read up to the positions that were added. */
   constructor(text: readonly number[], size: number) {
@@ -174,23 +170,10 @@ export class NGramIndex {
    */
   add(end: number): number | undefined {
     if (end < this.#size) return undefined;
-    const at = this.#find(end);
-    const before = this.#table[at] ?? empty;
-    this.#table[at] = end;
-    if (before !== empty) return before;
-    if (++this.#used * 2 > this.#table.length) this.#grow();
-    return undefined;
-  }
-
-  /** Index in the table of the n-gram that ends before a position, or of the empty entry for it. */
-  #find(end: number): number {
-    const mask = this.#table.length - 1;
-    let at = this.#hash(end) & mask;
-    for (;;) {
-      const other = this.#table[at] ?? empty;
-      if (other === empty || this.#isSame(other, end)) return at;
-      at = (at + 1) & mask;
-    }
+    const hash = this.#hash(end);
+    const before = this.#positions.get(hash);
+    this.#positions.set(hash, end);
+    return before !== undefined && this.#isSame(before, end) ? before : undefined;
   }
 
   #isSame(a: number, b: number): boolean {
@@ -203,12 +186,6 @@ export class NGramIndex {
     for (let i = 1; i <= this.#size; i++) hash = Math.imul(hash ^ (this.#text[end - i] ?? 0), 0x9e3779b1);
     // The low bits of a product do not depend on the high bits of its factors.
     return hash ^ (hash >>> 15);
-  }
-
-  #grow(): void {
-    const old = this.#table;
-    this.#table = new Int32Array(old.length * 2).fill(empty);
-    for (const end of old) if (end !== empty) this.#table[this.#find(end)] = end;
   }
 }
 

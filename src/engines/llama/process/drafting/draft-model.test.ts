@@ -97,7 +97,7 @@ class Simulated {
     const started = this.now;
     const tasks = Array.from({ length: answers }, (_, id) => this.taskOf(id, length));
     for (;;) {
-      const slots = tasks.filter(({ task }) => task.generatedTokens < length) as unknown as RunningSlot[];
+      const slots = tasks.filter(({ task }) => task.answer.counts.generated < length) as unknown as RunningSlot[];
       if (slots.length === 0) break;
       if (!this.#options.isPlain) await this.#model.draft(slots, this.#planner);
       const batch = this.#planner.next(slots);
@@ -127,9 +127,9 @@ class Simulated {
       tokens,
       drafts,
       promptLeft: 0,
-      generatedTokens: 0,
+      answer: { counts: { generated: 0 } },
       get maxDraft() {
-        return length - this.generatedTokens - 1;
+        return length - this.answer.counts.generated - 1;
       },
       draft: (max: number) => drafts.next(tokens, Math.min(max, task.maxDraft)),
       answerChunk: (draft: readonly number[] = []) => ({
@@ -138,7 +138,7 @@ class Simulated {
       }),
       generate: (token: number) => {
         tokens.push(token);
-        task.generatedTokens++;
+        task.answer.counts.generated++;
       },
     };
     return { id, sequence: { id, nextPosition: 0 }, task };

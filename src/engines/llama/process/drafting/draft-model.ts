@@ -128,7 +128,7 @@ export class DraftModel {
       draftingMs: (tokens: number) => tokens * this.#stepMs(open.length, slots, planner),
       ofText: all
         .filter((follower) => !open.includes(follower))
-        .map(({ task }) => expectedTokens(task.draft(task.maxDraft))),
+        .map(({ task }) => task.draft(task.maxDraft).probabilities),
     };
     const rates = open.map((follower) => this.#rateOf(follower));
     const depth = planner.draftDepth(slots, rates, options);

@@ -1,6 +1,6 @@
 import { FailureError } from "../../../../wire/core/failure.ts";
 import { FairQueue, queueFull } from "../../../lifecycle/fair-queue.ts";
-import { PrefillChunkSize, type PrefillLimits } from "../batch/batch-policies.ts";
+import { sharedBatchSize, type PrefillLimits } from "../batch/plan.ts";
 import { DecodeCosts } from "../batch/decode-costs.ts";
 import type { NativeEmbeddingContext } from "../c-api/native-context.ts";
 
@@ -53,7 +53,6 @@ export class Embedder {
   readonly #waiting = new FairQueue<Item>();
   readonly #jobs = new Map<number, Job>();
   readonly #costs = new DecodeCosts();
-  readonly #chunkSize: PrefillChunkSize;
   #context: EmbeddingContext | undefined;
   /** A text that is longer than a batch, and the number of its tokens that were decoded. */
   #long: { readonly item: Item; readonly decoded: number } | undefined;
@@ -64,7 +63,6 @@ export class Embedder {
 
   constructor(options: EmbedderOptions) {
     this.#options = options;
-    this.#chunkSize = new PrefillChunkSize(this.#costs, options.limits);
   }
 
   get hasWork(): boolean {
@@ -118,10 +116,8 @@ export class Embedder {
       this.#context ??= this.#options.open();
       const context = this.#context;
       if (this.#long && !this.#isWanted(this.#long.item)) this.#clear(context);
-      const max = Math.min(
-        context.batchSize,
-        othersWait ? this.#chunkSize.shared(false) : this.#options.limits.maxTokens,
-      );
+      const { limits } = this.#options;
+      const max = Math.min(context.batchSize, othersWait ? sharedBatchSize(this.#costs, limits) : limits.maxTokens);
       const long = this.#long;
       items = long ? [long.item] : this.#take(max, context.sequences);
       const [first] = items;

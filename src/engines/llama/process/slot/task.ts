@@ -238,18 +238,26 @@ export class Task {
     return this.isAtImage && this.#images?.areThere !== true;
   }
 
-  /** The next chunk of the prompt: at most `max` tokens, with logits of at most `maxOutputs` of them. */
-  promptChunk(max: number, maxOutputs: number): TokenChunk {
+  /** Tokens that the next chunk of the prompt has at most; 0 at an image. */
+  get chunkLimit(): number {
+    if (this.isAtImage) return 0;
     const from = this.#length;
     const left = this.#tokens.length - from;
     const checkpoint = this.#checkpoints.find((position) => position > from) ?? Infinity;
     const image = this.#images?.after(from)?.start ?? Infinity;
-    const count = Math.min(max, checkpoint - from, image - from);
-    if (this.#report.isReading && left > 1) {
-      const outputs = Math.min(count, maxOutputs, left - 1);
-      return { tokens: this.#tokens.slice(from, from + outputs), outputs };
-    }
-    return { tokens: this.#tokens.slice(from, from + Math.min(count, left)), outputs: left > count ? 0 : 1 };
+    return Math.min(this.readsPrompt ? left - 1 : left, checkpoint - from, image - from);
+  }
+
+  /** Logits of all tokens of the next chunk are needed. The last token is not among them. */
+  get readsPrompt(): boolean {
+    return this.#report.isReading && this.#tokens.length > this.#length + 1;
+  }
+
+  /** The next chunk of the prompt, with this number of tokens. */
+  promptChunk(count: number): TokenChunk {
+    const from = this.#length;
+    const isLast = from + count === this.#tokens.length;
+    return { tokens: this.#tokens.slice(from, from + count), outputs: this.readsPrompt ? count : isLast ? 1 : 0 };
   }
 
   /** The next rows of the image at which the prompt is: at most `max`, or `maxCausal` if they do not attend to later ones. */
