@@ -18,7 +18,16 @@ const directions = { request: "To the vendor", answer: "Back to the client", tra
 
 /** What a gateway loses, as `truewire between` says it: the page's server is on both sides of it. */
 export default function BetweenView(): VNode {
-  const [fields, setFields] = useState({ url: "", key: "", client: "chat", vendor: "chat", port: "9001", quick: true });
+  const [fields, setFields] = useState({
+    url: "",
+    key: "",
+    client: "chat",
+    vendor: "chat",
+    port: "9001",
+    confirm: "0",
+    seeds: "",
+    quick: true,
+  });
   const [running, setRunning] = useState<AbortController>();
   const [progress, setProgress] = useState({ done: 0, all: 0, about: "" });
   const [report, setReport] = useState<BetweenJson>();
@@ -31,8 +40,16 @@ export default function BetweenView(): VNode {
     setReport(undefined);
     setProblem("");
     setProgress({ done: 0, all: 0, about: "" });
-    const { key, port, ...rest } = fields;
-    const body = { ...rest, url: fields.url.trim(), port: Number(port), ...(key.trim() !== "" && { key: key.trim() }) };
+    const { key, port, confirm, seeds, ...rest } = fields;
+    const body = {
+      ...rest,
+      url: fields.url.trim(),
+      port: Number(port),
+      confirm: Number(confirm),
+      ...(key.trim() !== "" && { key: key.trim() }),
+      // What is not a number becomes null, which the server refuses.
+      seeds: seeds.match(/[^\s,]+/g)?.map(Number),
+    };
     try {
       const response = await askAdmin("between", {
         method: "POST",
@@ -76,8 +93,8 @@ export default function BetweenView(): VNode {
   );
   const input = (
     label: string,
-    name: "url" | "key" | "port",
-    type: "url" | "password" | "number",
+    name: "url" | "key" | "port" | "confirm" | "seeds",
+    type: "url" | "password" | "number" | "text",
     note: string,
   ): VNode => (
     <Field label={label} note={note}>
@@ -85,7 +102,7 @@ export default function BetweenView(): VNode {
         <input
           {...ids}
           type={type as "url"}
-          required={name !== "key"}
+          required={name === "url" || name === "port"}
           autocomplete="off"
           value={fields[name]}
           onInput={({ currentTarget }) => setFields({ ...fields, [name]: currentTarget.value })}
@@ -115,6 +132,10 @@ export default function BetweenView(): VNode {
         <div class="side-by-side">
           {select("API of the clients", "client")}
           {select("API of the vendor", "vendor")}
+        </div>
+        <div class="side-by-side">
+          {input("Requests that confirm a finding", "confirm", "number", "For each error and warning: from 0 to 20.")}
+          {input("Seeds of the sessions", "seeds", "text", "Such as 3 4 5. By default 1 and 2, or 1 for a short run.")}
         </div>
         <label class="row">
           <input

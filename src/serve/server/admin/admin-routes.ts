@@ -253,7 +253,7 @@ function readServer({ url, key, model }: JsonObject): Pick<CheckRequest, "url" |
 /** Reads the body of `POST /admin/between`. Throws `FailureError`, which never quotes the key. */
 function readBetween(body: unknown): BetweenRequest {
   if (!isObject(body)) throw invalidRequest('Expected a body such as {"url": "http://127.0.0.1:4000", "port": 9001}.');
-  const { client, vendor, port, quick = false } = body;
+  const { client, vendor, port, quick = false, confirm, seeds } = body;
   const apiOf = (name: string, value: unknown = "chat"): SourceApi => {
     const api = sourceApis.find((one) => one === value);
     if (!api) throw refused(name, `one of ${sourceApis.join(", ")}`);
@@ -262,7 +262,19 @@ function readBetween(body: unknown): BetweenRequest {
   if (typeof port !== "number" || !Number.isInteger(port) || port < 1024 || port > 65_535)
     throw refused("port", "a port from 1024 to 65535, at which the gateway expects the vendor");
   if (typeof quick !== "boolean") throw refused("quick", "true or false");
-  return { ...readServer(body), client: apiOf("client", client), vendor: apiOf("vendor", vendor), port, quick };
+  if (confirm !== undefined && !isWhole(confirm, 20)) throw refused("confirm", "a whole number from 0 to 20");
+  if (seeds !== undefined && !isSeeds(seeds)) throw refused("seeds", "1 to 20 different whole numbers, such as [3, 4]");
+  const apis = { client: apiOf("client", client), vendor: apiOf("vendor", vendor) };
+  return { ...readServer(body), ...apis, port, quick, confirm, seeds };
+}
+
+function isWhole(value: unknown, maximum: number): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= maximum;
+}
+
+function isSeeds(value: unknown): value is readonly number[] {
+  if (!Array.isArray(value) || value.length === 0 || value.length > 20) return false;
+  return value.every((seed) => isWhole(seed, 999_999_999)) && new Set(value).size === value.length;
 }
 
 /** Paths are appended to it, so it may have no query. Credentials in it would be shown in the report. */

@@ -99,6 +99,10 @@ export interface BetweenRequest {
   readonly key?: string;
   readonly model?: string;
   readonly quick: boolean;
+  /** As the option `--confirm`. */
+  readonly confirm?: number;
+  /** As the option `--seeds`. */
+  readonly seeds?: readonly number[];
 }
 
 /** The body of `POST /admin/check`. The key is kept only during the check. */
