@@ -19,6 +19,8 @@ import {
   defaultQueueLimit,
   defaultSlots,
 } from "./defaults.ts";
+import { Delivery } from "./delivery.ts";
+import { missingEndpoint } from "./file/local-endpoints.ts";
 import { publicAdapters } from "./public-adapters.ts";
 import { HangWatch, RestartingProcess, type ModelMessage, ModelProcess, withoutGpu } from "./model-process.ts";
 import { ModelQuestions } from "./model-questions.ts";
@@ -115,8 +117,10 @@ class LlamaEngine implements Engine {
   }
 
   async ask<K extends QuestionKind>(question: EngineQuestion<K>, signal: AbortSignal): Promise<EngineAnswer<K>> {
-    if (question.kind === "embed") checkEndpoint(this.#model, "embeddings");
-    if (question.kind === "rerank") checkEndpoint(this.#model, "rerank");
+    const { kind } = question;
+    const endpoint = kind === "embed" ? "embeddings" : kind === "rerank" ? "rerank" : undefined;
+    const missing = endpoint && missingEndpoint(this.#model, endpoint);
+    if (missing) throw new FailureError(missing);
     return this.#questions.ask(await this.#questionWithImages(question, signal), signal);
   }
 
@@ -238,7 +242,7 @@ class LlamaEngine implements Engine {
 
   /** Why requests of this owner are rejected; undefined if they are accepted. */
   #rejection(owner: string | undefined): GenerationEnd | undefined {
-    const wrong = wrongEndpoint(this.#model, "answers");
+    const wrong = missingEndpoint(this.#model, "completions");
     if (wrong) return { kind: "rejected", failure: wrong };
     const { state, message = "The model failed." } = this.#lifecycle.health();
     if (state === "closed") return shuttingDown;
@@ -339,7 +343,7 @@ class LlamaEngine implements Engine {
 
   health(): EngineHealth {
     const state = this.#modelState;
-    const generates = wrongEndpoint(this.#model, "answers") === undefined;
+    const generates = missingEndpoint(this.#model, "completions") === undefined;
     return {
       ...this.#lifecycle.health(),
       ...(generates && { slots: { busy: state?.busy ?? 0, total: this.#open.slots } }),
@@ -376,93 +380,6 @@ interface Submission {
   readonly requestId: string;
   readonly owner: string | undefined;
   readonly text: RequestText;
-}
-
-/**
- * Delivers a request's events from the model's process to its reader. All events since the last batch are one batch. The process is sent
- * the number of tokens that were taken, and pauses sequences that are too far ahead, so this buffer stays small.
- */
-export class Delivery {
-  readonly observer: GenerationObserver | undefined;
-  readonly #onTaken: (tokens: number) => void;
-  #events: GenerationEvent[] = [];
-  /** Tokens of the buffered events, and tokens that were taken and not reported yet. */
-  #tokens = 0;
-  #unreported = 0;
-  #ended = false;
-  #waiting: ((batch: GenerationEvent[] | null) => void) | undefined;
-
-  /** `onTaken` is called, after 16 tokens or more, with the number of tokens that the reader has taken. */
-  constructor(onTaken: (tokens: number) => void, observer?: GenerationObserver) {
-    this.#onTaken = onTaken;
-    this.observer = observer;
-  }
-
-  /** The last event was delivered or is in the buffer. */
-  get ended(): boolean {
-    return this.#ended;
-  }
-
-  push(events: readonly GenerationEvent[], tokens: number): void {
-    if (this.#ended) return;
-    this.#tokens += tokens;
-    if (this.#events.length === 0) this.#events = events.slice();
-    else this.#events.push(...events);
-    this.#ended = events.at(-1)?.type === "end";
-    if (this.#waiting && this.#events.length > 0) {
-      this.#waiting(this.#take());
-      this.#waiting = undefined;
-    } else if (this.#events.length === 0) this.#reportTaken();
-  }
-
-  end(end: GenerationEnd): void {
-    this.push([{ type: "end", end }], 0);
-  }
-
-  /** Returns the next batch, which is not empty, or null after the last one. Only one reader may wait. */
-  next(): Promise<GenerationEvent[] | null> | GenerationEvent[] | null {
-    if (this.#events.length > 0) return this.#take();
-    if (this.#ended) return null;
-    return new Promise((resolve) => (this.#waiting = resolve));
-  }
-
-  #take(): GenerationEvent[] {
-    const events = this.#events;
-    this.#events = [];
-    this.#reportTaken();
-    return events;
-  }
-
-  #reportTaken(): void {
-    this.#unreported += this.#tokens;
-    this.#tokens = 0;
-    if (this.#unreported < 16 || this.#ended) return;
-    this.#onTaken(this.#unreported);
-    this.#unreported = 0;
-  }
-}
-
-type Task = "answers" | "embeddings" | "rerank";
-
-/** Throws `FailureError` if the model does not support a task. */
-function checkEndpoint(model: ModelInfo, task: Task): void {
-  const wrong = wrongEndpoint(model, task);
-  if (wrong) throw new FailureError(wrong);
-}
-
-/** The failure for a task that the model does not support; undefined if it does. */
-function wrongEndpoint({ id, endpoints }: ModelInfo, task: Task): GenerationFailure | undefined {
-  if (endpoints.includes(task === "answers" ? "completions" : task)) return undefined;
-  const ranks = endpoints.includes("rerank");
-  const supported = ranks ? "ranks documents (POST /v1/rerank)" : "makes embeddings (POST /v1/embeddings)";
-  const messages: Readonly<Record<Task, string>> = {
-    answers: `The model '${id}' does not generate text: it ${supported}.`,
-    embeddings: ranks
-      ? `The model '${id}' does not make embeddings: it ${supported}.`
-      : `The model '${id}' does not make embeddings. Where it is served, its pooling can be set to mean, cls or last.`,
-    rerank: `The model '${id}' is not a reranker.${endpoints.includes("completions") ? "" : ` It ${supported}.`}`,
-  };
-  return { kind: "not-found", status: 404, message: messages[task], param: "model", code: null };
 }
 
 function unavailable(message: string, retryAfterSeconds: number): GenerationFailure {

@@ -25,7 +25,7 @@ import {
 import { TaskGroup } from "./slot/task-group.ts";
 import { TaskQueue } from "./slot/task-queue.ts";
 import { isCancelled, type Task, type TaskEnvironment, type TaskRequest } from "./slot/task.ts";
-import { KnownPrompts, missOf, type NewPrompt, type MissDraft } from "../cache/known-prompts.ts";
+import { KnownPrompts, missOf } from "../cache/known-prompts.ts";
 
 export interface SchedulerOptions {
   readonly environment: TaskEnvironment;
@@ -94,7 +94,7 @@ export class Scheduler {
   readonly #planner: BatchPlanner;
   readonly #runner: BatchRunner;
   readonly #counters = new DecodeCounters();
-  readonly #cacheWatch: CacheWatch;
+  readonly #knownPrompts: KnownPrompts;
   readonly #adapterRotation = new AdapterRotation();
   #wake: (() => void) | undefined;
   #betweenSteps: ((sequences: readonly Sequence[]) => void) | undefined;
@@ -113,7 +113,7 @@ export class Scheduler {
     this.#options = options;
     this.#slots = sequences.map((sequence) => new Slot(sequence, debug));
     this.#queue = new TaskQueue(sharesPrefixes, debug);
-    this.#cacheWatch = new CacheWatch((token) => vocabulary.bytes(token), options.onCacheMiss);
+    this.#knownPrompts = new KnownPrompts((token) => vocabulary.bytes(token));
     this.#runner = new BatchRunner(context, options.clock);
     this.#planner = new BatchPlanner({ context, prefill, speculation });
   }
@@ -309,22 +309,21 @@ export class Scheduler {
   #assign(task: Task, selected: SlotSelection): void {
     const { slot } = selected;
     const isFirst = this.#queue.take(task);
-    const known = [...this.#slots.map(({ sequence }) => sequence), ...this.#options.promptCache.states];
-    const miss = this.#cacheWatch.assigned(
-      slot.id,
-      task,
-      known.map(({ tokens }) => tokens),
-    );
+    const { promptCache, onCacheMiss } = this.#options;
+    const cached = [...this.#slots.map(({ sequence }) => sequence), ...promptCache.states].map(({ tokens }) => tokens);
+    const asked = { owner: task.owner, tokens: task.prompt, ...task.outlined };
+    const draft = this.#knownPrompts.beforeSlotChange(slot.id, asked, cached);
     slot.assign(task);
     task.request.start();
     this.#attempt(task, () => {
       this.#prepareSequence(selected, task);
       task.start(slot.sequence);
     });
-    this.#promptCacheBytes = this.#options.promptCache.bytes;
+    this.#promptCacheBytes = promptCache.bytes;
     if (isFirst) {
       this.#counters.started(task.cachedTokens);
-      this.#cacheWatch.started(task.request.id, miss, task.cachedTokens);
+      const miss = draft && task.usesCache && task.reportsPrompt ? missOf(draft, task.cachedTokens) : null;
+      if (miss) onCacheMiss(task.request.id, miss);
     }
     // A request that only echoes its prompt is finished before the first decode.
     if (task.finished) {
@@ -470,38 +469,5 @@ export class Scheduler {
         ...background?.counters,
       },
     };
-  }
-}
-
-/** A task as the watch needs it. */
-interface WatchedTask {
-  readonly owner: string | undefined;
-  readonly prompt: readonly number[];
-  readonly outlined: Pick<NewPrompt, "outline" | "reasoningMarkers">;
-  readonly usesCache: boolean;
-  readonly reportsPrompt: boolean;
-}
-
-/** Reports for each request why its prompt is not in the cache, if a large part of it could be. */
-class CacheWatch {
-  readonly #known: KnownPrompts;
-  readonly #onMiss: (id: number, miss: CacheMiss) => void;
-
-  constructor(bytesOf: (token: number) => Uint8Array, onMiss: (id: number, miss: CacheMiss) => void) {
-    this.#known = new KnownPrompts(bytesOf);
-    this.#onMiss = onMiss;
-  }
-
-  /** A task is about to be assigned to a slot. `cached`: the tokens of all sequences and cached states before that. */
-  assigned(slot: number, task: WatchedTask, cached: readonly (readonly number[])[]): MissDraft | null {
-    const { owner, prompt: tokens, outlined } = task;
-    const draft = this.#known.beforeSlotChange(slot, { owner, tokens, ...outlined }, cached);
-    return task.usesCache && task.reportsPrompt ? draft : null;
-  }
-
-  /** The task has started, with this number of prompt tokens in the cache. */
-  started(id: number, draft: MissDraft | null, cachedTokens: number): void {
-    const miss = draft && missOf(draft, cachedTokens);
-    if (miss) this.#onMiss(id, miss);
   }
 }

@@ -228,19 +228,14 @@ export class Task {
     this.#report.restart();
   }
 
-  /** The next items of the prompt are rows of an image. */
-  get isAtImage(): boolean {
-    return this.#images?.isAt(this.#length) === true;
-  }
-
   /** It cannot continue before the rows of the next image are computed. */
   get awaitsRows(): boolean {
-    return this.isAtImage && this.#images?.areThere !== true;
+    return this.#images?.isAt(this.#length) === true && !this.#images.areThere;
   }
 
   /** Tokens that the next chunk of the prompt has at most; 0 at an image. */
   get chunkLimit(): number {
-    if (this.isAtImage) return 0;
+    if (this.#images?.isAt(this.#length) === true) return 0;
     const from = this.#length;
     const left = this.#tokens.length - from;
     const checkpoint = this.#checkpoints.find((position) => position > from) ?? Infinity;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { GenerationEvent } from "../../wire/core/events.ts";
-import { Delivery } from "./llama-engine.ts";
+import { Delivery } from "./delivery.ts";
 
 const text = (value: string): GenerationEvent => ({ type: "text-delta", choice: 0, text: value });
 const done: GenerationEvent = { type: "end", end: { kind: "done" } };
