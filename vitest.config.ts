@@ -50,7 +50,7 @@ const built = new RegExp(`^${folderOfBuild.replaceAll(/[^\w/-]/g, "\\$&")}`);
 
 /**
  * What a test in test/ imports from src/ is the file of the build, which Node loads by itself: each file of tests loads up to 600 modules,
- * and does so in a fifth of the time. The page has no such files.
+ * and does so in a fifth of the time. The page has no such files. In `.ci/run` (TRUEWIRE_TEST_BUILD), the same holds for tests next to the code.
  */
 const importingTheBuild: Plugin = {
   name: "imports the build",
@@ -108,23 +108,16 @@ export default defineConfig({
 
 /** The tests next to the code. A test that mocks a module belongs in test/. */
 function unit(house: string): TestProjectInlineConfiguration {
-  return {
-    extends: true,
-    test: { name: `${house}-unit`, include: [`src/${house}/**/*.test.ts`] },
-  };
+  const test = { name: `${house}-unit`, include: [`src/${house}/**/*.test.ts`] };
+  return process.env["TRUEWIRE_TEST_BUILD"] === undefined ? { extends: true, test } : ofBuild(test);
 }
 
 /** The tests in folders of test/. */
 function blackbox(house: string, folders: readonly string[]): TestProjectInlineConfiguration {
   const include = folders.map((folder) => `test/${folder}/**/*.test.ts`);
-  return {
-    extends: true,
-    plugins: [importingTheBuild],
-    test: {
-      name: `${house}-blackbox`,
-      include,
-      exclude: mocking,
-      server: { deps: { external: [built] } },
-    },
-  };
+  return ofBuild({ name: `${house}-blackbox`, include, exclude: mocking });
+}
+
+function ofBuild(test: NonNullable<TestProjectInlineConfiguration["test"]>): TestProjectInlineConfiguration {
+  return { extends: true, plugins: [importingTheBuild], test: { ...test, server: { deps: { external: [built] } } } };
 }
