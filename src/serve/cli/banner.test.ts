@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bannerOf, noteOfNode } from "./banner.ts";
+import { bannerOf, noteOfFiles, noteOfNode } from "./banner.ts";
 
 test("Node 20 gets one line on what Node 24 would give; newer ones get none", () => {
   expect(noteOfNode("20.19.0")).toEqual([expect.stringMatching(/^Node 20\.19\.0 has had no security fixes/)]);
@@ -17,4 +17,13 @@ test("Windows gets no line for a POSIX shell", () => {
     bannerOf(server as never, { models: ["localhost:8000"] }, false, [], [], [], platform);
   expect(banner("linux")).toContain("curl -N");
   expect(banner("win32")).not.toContain("curl");
+});
+
+test("GGUF files of the folder are named, with the command that serves them", () => {
+  expect(noteOfFiles([])).toEqual([]);
+  expect(noteOfFiles(["m.gguf"])).toEqual(["m.gguf is in this folder, and is not served: truewire serve m.gguf"]);
+  expect(noteOfFiles(["my model.gguf"])[0]).toMatch(/truewire serve 'my model.gguf'$/);
+  expect(noteOfFiles(["a.gguf", "b.gguf"])).toEqual([
+    "2 GGUF files are in this folder, and are not served: truewire serve .",
+  ]);
 });

@@ -118,6 +118,16 @@ function sourceOf(entry: ModelConfig): string {
   return entry.kind === "program" && typeof entry.program === "string" ? entry.program : "";
 }
 
+/** How to serve the GGUF files of the current folder, which are not served unless they are named. */
+export function noteOfFiles([file, ...others]: readonly string[]): readonly string[] {
+  if (file === undefined) return [];
+  return [
+    others.length === 0
+      ? `${printable(file)} is in this folder, and is not served: truewire serve ${shellQuoted(printable(file))}`
+      : `${others.length + 1} GGUF files are in this folder, and are not served: truewire serve .`,
+  ];
+}
+
 /** What a newer Node would give, if it would; the numbers are those of docs/deploying.md. `version`: 20.19.0. */
 export function noteOfNode(version: string): readonly string[] {
   return Number(version.split(".")[0]) >= 22
@@ -181,5 +191,6 @@ function exampleOf({ id: model, endpoints }: ModelInfo): readonly [path: string,
 }
 
 function shellQuoted(text: string): string {
+  if (/^[\w.-]+$/.test(text)) return text;
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

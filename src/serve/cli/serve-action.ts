@@ -12,11 +12,11 @@ import { libraryFolders } from "../../engines/llama/libraries/library-folders.ts
 import { createServer, type ServerOptions, type TruewireServer } from "../app/create-server.ts";
 import { outliveReaders, reportRejections } from "../app/processes.ts";
 import { isLoopback } from "../server/origins.ts";
-import { bannerOf, lateNoteOf, noteOfNode } from "./banner.ts";
+import { bannerOf, lateNoteOf, noteOfFiles, noteOfNode } from "./banner.ts";
 import { entriesOf, findServers, usualPorts } from "./discovery.ts";
 import type { FoundServer, LateServer } from "./discovery.ts";
 import { stopSignals } from "./listen-until-signal.ts";
-import { mistakeOfTarget } from "./target-mistakes.ts";
+import { ggufFilesHere, mistakeOfTarget } from "./target-mistakes.ts";
 import { openProgressLine } from "./progress-line.ts";
 import { createRequire } from "node:module";
 import { createServer as createTcpServer } from "node:net";
@@ -166,6 +166,7 @@ export async function serve(
   console.log(
     bannerOf(server, config, targets.length === 0 && file === undefined, found, late, [
       ...noteOfPort(found, otherPort, defaultPort),
+      ...(looks ? noteOfFiles(ggufFilesHere()) : []),
       ...noteOfNode(process.versions.node),
       ...(hasLibraries ? [] : ["Local models need llama.cpp's libraries: truewire libraries install"]),
     ]),

@@ -11,7 +11,7 @@ export function serveCommand(program: Command, discovery?: DiscoveryOptions): vo
     .argument(
       "[targets...]",
       "model.gguf, a folder of such files, hf:owner/repo[:quant], https://host/v1 or ./program.ts; name=TARGET sets the " +
-        "name for clients (default: the models of truewire.yaml, else the bundled demo model and the servers of this machine)",
+        "name for clients (default: the models of truewire.yaml, else the servers of this machine and the bundled demo model)",
     )
     .option(
       "-c, --config <file>",

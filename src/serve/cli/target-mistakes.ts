@@ -29,6 +29,12 @@ export function ollamaHint(name: string): string {
   return `If ${name} is a model of Ollama, serve the running Ollama with all its models: truewire serve http://localhost:11434. To download a GGUF file: truewire serve hf:OWNER/REPO:QUANT`;
 }
 
-function ggufFilesHere(): string[] {
-  return readdirSync(".").filter((name) => /\.gguf$/i.test(name));
+/** The names of the GGUF files in the current folder. */
+export function ggufFilesHere(): string[] {
+  try {
+    return readdirSync(".").filter((name) => /\.gguf$/i.test(name));
+  } catch {
+    // The folder cannot be read, or was removed.
+    return [];
+  }
 }
