@@ -75,7 +75,7 @@ async function namesOf({ url }: RunningTruewire): Promise<string[]> {
   return data.map(({ id }) => id);
 }
 
-test("servers of this machine are served next to the demo model; the start says which, and sends no key", async () => {
+test("servers of this machine are served before the demo model; the start says which, and sends no key", async () => {
   const first = await double({
     ...(ollama as object),
     "POST /v1/chat/completions": [200, JSON.parse(bodyOf("from the double"))],
@@ -91,7 +91,7 @@ test("servers of this machine are served next to the demo model; the start says 
   });
   const second = await double({ "GET /v1/models": list("organization_owner", "gemma", "\u001b[31mred") });
   const server = await start([first.port, second.port], ["--key", "sk-mine"], { OPENAI_API_KEY: "sk-mine" });
-  expect(await namesOf(server)).toEqual(["demo", "qwen3:8b", "ollama/demo", "gemma", "\u001b[31mred"]);
+  expect(await namesOf(server)).toEqual(["qwen3:8b", "ollama/demo", "gemma", "\u001b[31mred", "demo"]);
   const said = server.stdout();
   expect(said.split("\n")[0]).toContain(`${server.url} is the page`);
   expect(said).toContain(
@@ -157,7 +157,7 @@ test("a server that answers after the start is named at the start, and joins", a
   answer();
   let names: string[] = [];
   await until(async () => (names = await namesOf(truewire)).length === 3, "the models are served");
-  expect(names).toEqual(["demo", "qwen3:8b", "ollama/demo"]);
+  expect(names).toEqual(["qwen3:8b", "ollama/demo", "demo"]);
   const line = `Ollama at ${url} answers now, and its models are served: qwen3:8b, demo\n`;
   await until(() => truewire.stdout().includes(line), "the server says so");
 });

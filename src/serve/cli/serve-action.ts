@@ -301,9 +301,9 @@ async function configuration(
   }
   // Options for upstreams, such as a key, are not meant for servers that were found.
   if (models.length === 0 && file === undefined) {
-    const ofMachine = entriesOf(found);
-    if (hasLibraries || ofMachine.length === 0) models.push(withOptions(bundledModel(), options));
-    models.push(...ofMachine);
+    // The first model is the one that the page begins with.
+    models.push(...entriesOf(found));
+    if (hasLibraries || models.length === 0) models.push(withOptions(bundledModel(), options));
   }
   if (models.length === 0) throw noModels(file);
   const hostedTools = { ...fromFile.hostedTools, ...hostedToolsFrom(options, fromFile.hostedTools) };

@@ -26,6 +26,15 @@ test("an engine that makes its list anew each time does not have it read again",
   expect(directory.find("two")).toBe(directory.find("two"));
 });
 
+test("a model of this server keeps its name, also after an upstream that has one of the same name", () => {
+  const directory = new ModelDirectory([
+    { name: "ollama", kind: "upstream", engine: engineOf(() => listOf("big", "demo")), aliases: [], settings: {} },
+    { name: "demo", kind: "local", engine: engineOf(() => listOf("demo")), aliases: [], settings: {} },
+  ]);
+  expect(directory.list().map(({ info }) => info.id)).toEqual(["big", "ollama/demo", "demo"]);
+  expect(directory.find("demo")?.from.kind).toBe("local");
+});
+
 test("a model that comes, goes or changes is noticed", () => {
   let models = listOf("one", "two");
   const directory = new ModelDirectory([

@@ -9,7 +9,7 @@ import type { Client } from "./keys/key-ring.ts";
 
 /** An engine of the server, and the form of its answers. */
 export interface ServedEngine {
-  /** Distinguishes engines whose models have the same id: the model of the second one is listed as `name/id`. */
+  /** Distinguishes engines whose models have the same id: that of the second one, or of an upstream, is listed as `name/id`. */
   readonly name: string;
   readonly engine: Engine;
   readonly kind?: "local" | "upstream" | "program" | "engine";
@@ -104,8 +104,13 @@ export class ModelDirectory {
   #gather(lists: readonly (readonly ModelInfo[])[]): Map<string, ServedModel> {
     const models = new Map<string, ServedModel>();
     this.#patterns = [];
+    // A model of another server does not take the name of one of this server, whichever comes first.
+    const ofServer = new Set(
+      this.engines.flatMap(({ kind }, at) => (kind === "upstream" ? [] : (lists[at] ?? []).map(({ id }) => id))),
+    );
     const add = (name: string, info: ModelInfo, from: ServedEngine): void => {
-      const free = models.has(name) ? `${from.name}/${name}` : name;
+      const isTaken = models.has(name) || (from.kind === "upstream" && ofServer.has(name));
+      const free = isTaken ? `${from.name}/${name}` : name;
       if (!models.has(free)) models.set(free, { info: { ...info, id: free }, engineModel: info.id, from });
     };
     for (const [at, from] of this.engines.entries()) {
