@@ -160,10 +160,11 @@ function overHttp(url: string, pid: number, stop: () => Promise<void>): HttpWay 
         if (Number.isNaN(firstTokenMs) && text.includes("data:")) firstTokenMs = performance.now() - started;
         last = (last + text).slice(-4000);
       }
-      const count = /"completion_tokens": ?(\d+)/.exec(last)?.[1];
-      const ofPrompt = /"prompt_tokens": ?(\d+)/.exec(last)?.[1];
-      if (statusCode !== 200 || count === undefined) throw new Error(`The server answered ${statusCode}: ${last}`);
-      return { tokens: Number(count), promptTokens: Number(ofPrompt), firstTokenMs };
+      // Ollama's chunk before the last one has counts of zero.
+      const counted = (name: string): number => Number(last.slice(last.lastIndexOf(`"${name}"`)).match(/\d+/)?.[0]);
+      const count = counted("completion_tokens");
+      if (statusCode !== 200 || Number.isNaN(count)) throw new Error(`The server answered ${statusCode}: ${last}`);
+      return { tokens: count, promptTokens: counted("prompt_tokens"), firstTokenMs };
     },
     async close() {
       await dispatcher.close();
