@@ -18,7 +18,7 @@ files.set("parameters.json", JSON.stringify(chatParameters.map(described)));
 const bundle = await rolldown({
   input: {
     page: `${from}/main.tsx`,
-    "judging-worker": `${from}/judge/judging-worker.ts`,
+    "judging-worker": `${from}/captured/judging-worker.ts`,
     "import-worker": `${from}/play/import-worker.ts`,
     "highlighting-worker": `${from}/markdown/highlighting-worker.ts`,
   },

@@ -6,7 +6,7 @@ import { Field } from "../parts/field.tsx";
 import { Lazy } from "../parts/lazy.tsx";
 import { CheckedServer } from "./checked-server.ts";
 import { ProbeTable, signs } from "./probe-table.tsx";
-import { JudgeField } from "../judge/judge-field.tsx";
+import { JudgeField } from "../captured/judge-field.tsx";
 import { AdminKeyField, ServerProfiles } from "./server-profiles.tsx";
 import { htmlReport, reportTree } from "../../judge/check/report/report-tree.ts";
 import type { HtmlTree } from "../../judge/check/report/report-tree.ts";

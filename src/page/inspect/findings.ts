@@ -2,9 +2,9 @@ import { isWhole } from "../../judge/inspect/inspected-request.ts";
 import type { RequestSummary } from "../../judge/inspect/inspected-request.ts";
 import { AdminRefusal, askAdmin } from "../api/call-api.ts";
 import type { Report } from "../../judge/check/report/report.ts";
-import type { Capture } from "../judge/capture.ts";
-import { judgeAside } from "../judge/judge-aside.ts";
-import { droppedCaptures } from "../judge/read-captures.ts";
+import type { Capture } from "../captured/capture.ts";
+import { judgeAside } from "../captured/judge-aside.ts";
+import { droppedCaptures } from "../captured/read-captures.ts";
 import { Changing } from "../parts/changing.ts";
 
 /** What the rules found in one answer. */

@@ -6,7 +6,7 @@ import type { HostedTool } from "../../wire/core/hosted-tool.ts";
 import type { Message, Tool } from "../../wire/core/message.ts";
 import type { TurnStateCounts } from "../../wire/core/generation-observer.ts";
 import type { InspectedRequest } from "../../judge/inspect/inspected-request.ts";
-import { readAside } from "../judge/judge-aside.ts";
+import { readAside } from "../captured/judge-aside.ts";
 import { JsonTree } from "./json-tree-view.tsx";
 import { jsonIn, jsonText } from "../parts/json-text.ts";
 import { isShort } from "./json-tree.ts";

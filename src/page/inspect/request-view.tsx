@@ -7,9 +7,9 @@ import { Lazy } from "../parts/lazy.tsx";
 import { RequestActions } from "./request-actions.tsx";
 import { Lines } from "../parts/lines.tsx";
 import { costInWords, timeInWords } from "./words.ts";
-import { judgeAside } from "../judge/judge-aside.ts";
-import type { JudgedCapture } from "../judge/judging.ts";
-import { JudgedView } from "../judge/judged-view.tsx";
+import { judgeAside } from "../captured/judge-aside.ts";
+import type { JudgedCapture } from "../captured/judging.ts";
+import { JudgedView } from "../captured/judged-view.tsx";
 import { captureOf, withoutMissingUsage } from "./findings.ts";
 import { countInWords } from "../parts/count-in-words.ts";
 

@@ -103,7 +103,7 @@ export async function betweenAction(target: string, flags: BetweenFlags): Promis
       headers: Object.fromEntries((flags.header ?? []).map(headerIn)),
       ...(flags.body !== undefined && { members: objectIn(flags.body) }),
       ...(flags.only && { only: flags.only }),
-      ...(flags.seeds && { seeds: flags.seeds.map((seed) => wholeNumber("--seeds", seed)) }),
+      ...(flags.seeds && { seeds: [...new Set(flags.seeds.map((seed) => wholeNumber("--seeds", seed)))] }),
       ...(flags.confirm !== undefined && { confirm: wholeNumber("--confirm", flags.confirm) }),
       ...(flags.sessions !== undefined && { sessions: await capturesIn(flags.sessions) }),
       onProgress: (done, all, { title }) => tty && process.stderr.write(`\r\x1b[K${pc.dim(`${done}/${all} ${title}`)}`),
