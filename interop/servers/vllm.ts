@@ -9,7 +9,7 @@ const model = "demo";
 
 /** Returns the folder of the demo model in the form of Hugging Face, which vLLM and Transformers read. */
 async function weights(): Promise<string> {
-  const folder = inPlace("models", "demo-weights");
+  const folder = inPlace("models", "demo-hugging-face");
   if (!existsSync(join(folder, "config.json"))) {
     const args = ["interop/servers/convert.py", resolve("models/demo/demo.gguf"), folder];
     await command(packages.program("python"), args, { env: { HF_HUB_OFFLINE: "1" } });
