@@ -35,6 +35,9 @@ saved["pre_tokenizer"]["pretokenizers"] = [*splits, *others]
 saved["model"]["ignore_merges"] = True
 saved["added_tokens"] = [token for token in saved["added_tokens"] if token["special"]]
 (folder / "tokenizer.json").write_text(json.dumps(saved))
+# The class of the architecture has rules of its own.
+settings = json.loads((folder / "tokenizer_config.json").read_text())
+(folder / "tokenizer_config.json").write_text(json.dumps({**settings, "tokenizer_class": "TokenizersBackend"}))
 
 model.generation_config.save_pretrained(folder)
 config = model.config.to_dict()
