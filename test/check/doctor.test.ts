@@ -157,8 +157,8 @@ describe("a server that answers", () => {
       (url: string) => `mellea m serve answers at ${url}/v1; tested: 0.8.0 (docs/compatibility.md)`,
     ],
     [
-      "Transformers, whose models' owners are their ids in parts",
-      { "/v1/models": { data: [{ id: "a/m", created: 1.5, owned_by: ["a", "m"] }] } },
+      "Transformers, by the owner and the time of a model",
+      { "/v1/models": { data: [{ id: "a/m", created: 1.5, owned_by: "a" }] } },
       (url: string) => `Transformers serve answers at ${url}/v1; tested: 5.19.0 (docs/compatibility.md)`,
     ],
   ])("%s", async (_, paths, text) => {

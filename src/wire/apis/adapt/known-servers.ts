@@ -10,7 +10,7 @@ interface KnownServer {
   readonly owners?: readonly string[];
   /** The creation time of every model in the server's list, 0 where it has none; with owners, both. */
   readonly created?: number;
-  /** The owner of each model is the model's id. */
+  /** The owner of each model is the repository in its id. */
   readonly ownsByIds?: boolean;
   readonly profile: ServerProfile;
 }
@@ -160,7 +160,7 @@ const knownServers: readonly KnownServer[] = [
       tokenizer: "/tokenize",
     },
   },
-  // src/transformers/cli/serving of huggingface/transformers: `owned_by` is the model's id, in parts. It ignores these members: 5.19.0.
+  // src/transformers/cli/serving of huggingface/transformers: get_gen_models; see `readModelList`. It ignores these members: 5.19.0.
   {
     name: "Transformers serve",
     ownsByIds: true,
@@ -280,7 +280,7 @@ interface Listed {
 }
 
 function lists({ owners, created, ownsByIds }: Omit<KnownServer, "hosts">, model: Listed): boolean {
-  if (ownsByIds === true) return model.ownedBy.includes("/") && model.id?.split("@")[0] === model.ownedBy;
+  if (ownsByIds === true) return model.ownedBy.includes("/") && model.id?.split(/[@:]/)[0] === model.ownedBy;
   if (owners === undefined && created === undefined) return false;
   return (owners?.includes(model.ownedBy) ?? true) && (created === undefined || model.created === created);
 }

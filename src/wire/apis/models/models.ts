@@ -46,8 +46,7 @@ export function readModelList(body: string): readonly ListedModel[] | null {
       {
         id,
         created: typeof created === "number" && created > 0 ? Math.floor(created) : 0,
-        // Transformers: the parts of the model's name.
-        ownedBy: nonEmpty(Array.isArray(owner) ? owner.join("/") : owner) ?? null,
+        ownedBy: nonEmpty(isCached(entry, id) ? id.split(/[@:]/)[0] : owner) ?? null,
         ...(typeof shutdownDate === "string" && { shutdownDate }),
         ...context(entry),
         ...defaultsIn(entry),
@@ -56,6 +55,14 @@ export function readModelList(body: string): readonly ListedModel[] | null {
       },
     ];
   });
+}
+
+/**
+ * Whether an entry is of Transformers, which lists the cache of Hugging Face: the author of a repository, in older versions in a list with its
+ * name, and a time with a fraction. The repository is taken as the owner.
+ */
+function isCached({ created, owned_by: owner }: JsonObject, id: string): boolean {
+  return typeof created === "number" && created % 1 !== 0 && id.startsWith(`${String([owner].flat()[0])}/`);
 }
 
 /** Returns Anthropic's time of creation (RFC 3339) in Unix seconds, or 0 if it is missing. */
