@@ -66,7 +66,8 @@ test("the code of a version that was replaced is removed after a month", async (
     utimesSync(join(folder, name), 0, 0);
   }
   await load();
-  expect(readdirSync(folder)).toEqual(["other", expect.stringMatching(/^server-(?!0a1b2c3d)/)]);
+  const names = readdirSync(folder).filter((name) => name === "other" || name.includes(".script.js."));
+  expect(names).toEqual(["other", expect.stringMatching(/^server-(?!0a1b2c3d)/)]);
 });
 
 test("where compiled code cannot be stored, a server starts without it; a stack has the places in the script", async () => {
