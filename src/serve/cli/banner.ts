@@ -133,7 +133,7 @@ export function noteOfNode(version: string): readonly string[] {
   return Number(version.split(".")[0]) >= 22
     ? []
     : [
-        `Node ${version} has had no security fixes since April 2026. Node 24 has them, starts a third faster, and streams with up to 40 % less CPU time.`,
+        `Node ${version} has had no security fixes since April 2026. Node 24 has them, and streams with up to 40 % less CPU time.`,
       ];
 }
 
@@ -191,6 +191,6 @@ function exampleOf({ id: model, endpoints }: ModelInfo): readonly [path: string,
 }
 
 function shellQuoted(text: string): string {
-  if (/^[\w.-]+$/.test(text)) return text;
+  if (/^\w[\w.-]*$/.test(text)) return text;
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
