@@ -207,7 +207,13 @@ export const knownServers: readonly KnownServer[] = [
   {
     name: "mellea m serve",
     tested: "0.8.0",
-    about: [{ path: "/health", read: ({ status }) => (status === "pass" ? {} : undefined) }],
+    // Other servers answer with more members: https://datatracker.ietf.org/doc/html/draft-inadarei-api-health-check.
+    about: [
+      {
+        path: "/health",
+        read: (answer) => (answer["status"] === "pass" && Object.keys(answer).length === 1 ? {} : undefined),
+      },
+    ],
     cures: {},
   },
   // https://github.com/huggingface/transformers: src/transformers/cli/serving. It has no settings for these.
