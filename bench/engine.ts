@@ -217,7 +217,12 @@ for (const threads of values.threads.split(",").map(Number)) {
       for (const name of values.beside.split(",").filter((one) => one !== "")) {
         const way = await peers[name]?.(options);
         if (way) ways.push({ name, way });
-        else console.log(`${name} is not installed, or is none of ${Object.keys(peers).join(", ")}.`);
+        else if (!(name in peers))
+          throw new Error(`--beside is a list of ${Object.keys(peers).join(", ")}, not ${name}.`);
+        else
+          console.log(
+            `skipped: ${name} is not installed (${name === "llama-server" ? "TRUEWIRE_LLAMA_SERVER names it" : `npm run interop -- install ${name}`})`,
+          );
       }
     await compare(threads, ways);
   } finally {
