@@ -169,7 +169,7 @@ async function broken(onPath: readonly Step[]): Promise<void> {
   }
 }
 
-/** The package, as `npm install --global truewire` will install it: made by somebody else. */
+/** The package, as `npm install --global truewire` will install it. Making it is not measured. */
 async function installed(): Promise<void> {
   const own = join(root, "packaged");
   const globals = join(own, "prefix");
@@ -182,7 +182,7 @@ async function installed(): Promise<void> {
   await firstAnswer("the first answer of the package", steps, "truewire serve", own, env);
 }
 
-/** The archive with Node inside: made by somebody else, and started where there is no Node. */
+/** The archive with Node inside, started where there is no Node. Making it is not measured. */
 async function unpacked(): Promise<void> {
   const own = join(root, "archived");
   const env = loggedIn(own, [], own);

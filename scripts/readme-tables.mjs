@@ -93,7 +93,7 @@ function servers() {
     .toSorted()
     .at(-1);
   return [
-    `trials with [real servers](docs/compatibility.md) behind it: ${results.length} products`,
+    `trials in front of [real servers](docs/compatibility.md): ${results.length} products`,
     `**${done} of ${trials.length}**`,
     `\`npm run interop\`, ${newest}`,
   ];
@@ -109,7 +109,7 @@ function rules() {
   ];
 }
 
-/** A table of what was measured beside others: the rows that have Truewire's value, the columns that have one. */
+/** A table of what was measured, with other products: the rows that have Truewire's value, the columns that have one. */
 function speedTable({ products: names, rows: all, by }) {
   const measured = all.filter(([, own]) => own !== "");
   const columns = names.map((_, at) => at + 1).filter((at) => measured.some((row) => row[at] !== ""));

@@ -92,7 +92,7 @@ const obfuscationStart = ',"obfuscation":"';
 /**
  * Adds `obfuscation`, the last member of a chunk, which hides the length of a token from an observer of the encrypted stream.
  *
- * The rule (17,107 of 17,112 chunks recorded since 2025-08): `[0-9A-Za-z]`, so many that the length of the whole JSON is
+ * The rule (17,107 of 17,112 chunks recorded since 2025-08): `[0-9A-Za-z]`, as long as makes the length of the whole JSON
  * 1 modulo 16. The length counts characters; those outside the basic plane count as one (no recording has any).
  *
  * `json`: a compact object without its closing brace. Returns the whole object.

@@ -23,7 +23,7 @@ export interface OpenBlock {
   readonly wholeInput: string;
   /** The number of the call among the calls of the message; -1 for other blocks. */
   readonly call: number;
-  /** The input so far, of a call of any kind. */
+  /** The parts of a call's input that have come. */
   readonly input: string[];
   signature: string;
   /** The members that the delta of a compaction brings. */
