@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// Bundles the command, the workers of a server and the process of a model with its thread with rolldown: dist/cli/main.js,
-// dist/cli/serve-action.js, dist/serve/app/worker-main.js, dist/engines/llama/process/main.js, dist/engines/llama/preparing/thread.js and
-// dist/chunks. Node spends most of a start on finding, reading and linking modules; a gateway has 700. The packages that every start needs
+// Bundles the command, the workers of a server, the process of a model with its thread and the thread of a program with rolldown:
+// dist/cli/main.js, dist/cli/serve-action.js, dist/serve/app/worker-main.js, dist/engines/llama/process/main.js,
+// dist/engines/llama/preparing/thread.js, dist/engines/program/worker.js and dist/chunks. Node spends most of a start on finding, reading and linking modules; a gateway has 700. The packages that every start needs
 // are part of the bundle; the others are imported when they are used. What `serve` and its workers need at every start is one file, apart
 // from the files of the other commands, which would otherwise share it in eighty parts. It is a script in place of a module, and so is what a
-// model's process needs: Node 20 keeps compiled code of scripts only (load-compiled.mjs). All other files of dist stay as tsc wrote them: the
+// model's process or a program's thread needs: Node 20 keeps compiled code of scripts only (load-compiled.mjs). All other files of dist stay as tsc wrote them: the
 // library, and the entries of other threads and child processes. Nothing is written that has not changed: a server may be reading it.
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -38,6 +38,8 @@ const ofStart = [
 const ofModel = ["src/engines/llama/process/main.ts", "src/engines/llama/preparing/thread.ts"].map((file) =>
   resolve(file),
 );
+/** What the thread of a program imports when it starts. */
+const ofProgram = [resolve("src/engines/program/worker.ts")];
 /** Filled by `importedBy`. */
 const closures = new Map();
 /**
@@ -80,6 +82,17 @@ const output = [
     [],
     // The entries stay in files of their own.
     { name: "model", has: (id, graph) => !ofModel.includes(id) && importedBy(ofModel, graph).has(id) },
+  )),
+  ...(await bundle(
+    { "engines/program/worker": ofProgram[0] },
+    [
+      {
+        // It imports the user's module, and finds the library from its own place.
+        name: "what imports is no part of a script",
+        resolveId: (id) => (id === "./import-module.ts" ? { id: "./import-module.js", external: true } : undefined),
+      },
+    ],
+    { name: "program", has: (id, graph) => !ofProgram.includes(id) && importedBy(ofProgram, graph).has(id) },
   )),
 ];
 if (leftOut.size < unused.length) throw new Error("A package has changed: correct `unused` in scripts/build-cli.mjs.");

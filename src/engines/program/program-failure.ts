@@ -1,7 +1,8 @@
 import { isObject } from "../../wire/core/json.ts";
 import type { JsonObject } from "../../wire/core/json.ts";
 import type { EndEvent, GenerationFailure } from "../../wire/core/events.ts";
-import { FailureError, kindOfStatus, loggedError } from "../../wire/core/failure.ts";
+import type { FailureError } from "../../wire/core/failure.ts";
+import { kindOfStatus, loggedError } from "../../wire/core/failure.ts";
 
 export interface FailureOptions {
   /** The id in the answer's headers and in the log. */
@@ -16,7 +17,7 @@ export interface FailureOptions {
  * OpenAI's and Anthropic's SDKs obey: a retry would fail again. `cause` says for the log where the exception was thrown.
  */
 export function failureEnd(thrown: unknown, { requestId, showErrors }: FailureOptions): EndEvent {
-  if (thrown instanceof FailureError) return { type: "end", end: { kind: "rejected", failure: thrown.failure } };
+  if (isFailureError(thrown)) return { type: "end", end: { kind: "rejected", failure: thrown.failure } };
   const message = thrown instanceof Error ? thrown.message : String(thrown);
   if (named(thrown, "RequestError")) {
     const status = statusOf(thrown.status) ?? 400;
@@ -57,6 +58,11 @@ export function failureEnd(thrown: unknown, { requestId, showErrors }: FailureOp
 }
 
 const notAgain = { headers: { "x-should-retry": "false" } } as const;
+
+/** Also one of another copy of the package: the program imports its own. */
+function isFailureError(thrown: unknown): thrown is FailureError {
+  return named(thrown, "FailureError") && isObject(thrown.failure);
+}
 
 function named(thrown: unknown, name: string): thrown is JsonObject {
   return isObject(thrown) && thrown.name === name;
