@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
 import type { RequestListener } from "node:http";
 import { writeRandomVision } from "../../test/fixtures/random-vision.ts";
 import { keyOf, withKey } from "../../test/keys/support.ts";
@@ -11,6 +10,7 @@ import {
   zip64Docx,
 } from "../../test/support/hostile-files.ts";
 import { pdf } from "../../test/support/office-files.ts";
+import { childrenOf, memoryOf } from "../../test/support/processes.ts";
 import { findMtmd } from "../../src/engines/llama/vision/mtmd-api.ts";
 import type { Attack } from "./attack.ts";
 import { type Attacked, attackOn, chat, outcomeOf } from "./gateway.ts";
@@ -65,24 +65,17 @@ async function besideStreams({ server, expect }: Attacked, model: string, conten
 /** Returns a function that ends watching, and says how much resident memory a process under this one had at most, in MiB. */
 function watchChildren(server: number): () => number {
   let most = 0;
-  const look = (): void => {
-    const parents = new Map<number, { readonly parent: number; readonly peak: number }>();
-    for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-      try {
-        const status = readFileSync(`/proc/${pid}/status`, "latin1");
-        const [parent, peak] = [/^PPid:\s+(\d+)/m, /^VmHWM:\s+(\d+)/m].map((line) => Number(line.exec(status)?.[1]));
-        parents.set(Number(pid), { parent: parent ?? 0, peak: Math.round((peak ?? 0) / 1024) });
-      } catch {
-        // The process has ended meanwhile.
+  const look = (pid: number): void => {
+    try {
+      for (const child of childrenOf(pid)) {
+        most = Math.max(most, Math.round(memoryOf(child).peak));
+        look(child);
       }
-    }
-    for (const [pid, { peak }] of parents) {
-      let above = parents.get(pid)?.parent ?? 0;
-      while (above > 1 && above !== server) above = parents.get(above)?.parent ?? 0;
-      if (above === server && peak > most) most = peak;
+    } catch {
+      // The process has ended meanwhile.
     }
   };
-  const timer = setInterval(look, 50);
+  const timer = setInterval(() => look(server), 50);
   return () => {
     clearInterval(timer);
     return most;

@@ -4,11 +4,11 @@ import { ask, attackLocalModel, chatRequest } from "./local-model.ts";
 
 /**
  * Grammars, patterns and schemas that take time without an end to follow. `test/engine/grammar-bombs.test.ts` sends each of them to a model
- * that answers another client. So only each fourth is tried without `--all`: here, the memory is measured, too.
+ * that answers another client. So only each eighth is tried without `--all`: here, the memory is measured, too.
  */
 export const attacks: readonly Attack[] = grammarBombs.map(({ name, make, told }, at) => ({
   name,
-  slow: at % 4 !== 0,
+  slow: at % 8 !== 0,
   run: () =>
     attackLocalModel({
       demo: true,

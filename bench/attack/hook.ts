@@ -11,7 +11,7 @@ import { residentMiB } from "./local-model.ts";
 const program = `export default async function* () { for (let at = 0; at < 200; at++) { yield "word "; await new Promise((go) => setTimeout(go, 5)); } };`;
 
 /** The hook does this to requests that say "attack", and to their answers. */
-async function attacked(behaviour: string, status: number, requests = 20): Promise<AttackOutcome> {
+async function attacked(behaviour: string, status: number, requests = 8): Promise<AttackOutcome> {
   const folder = mkdtempSync(join(tmpdir(), "truewire-attack-"));
   writeFileSync(join(folder, "p.mjs"), program);
   const attack = `request: (request) => JSON.stringify(request.prompt).includes("attack") ? (${behaviour})(request) : undefined`;

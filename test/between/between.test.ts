@@ -101,7 +101,7 @@ test("a finding is looked for in other requests: what one request alone shows is
 });
 
 describe("defects of gateways", () => {
-  test.each(dailyPart([...defects, ...sessionDefects], 2))(
+  test.each(dailyPart([...defects, ...sessionDefects], 4))(
     "$api: a gateway that $name",
     async ({ api, finds, only, ...mutation }) => {
       const run = await runPassThrough(api, mutation, only ? { only } : { quick: true });
@@ -115,7 +115,7 @@ describe("defects of gateways", () => {
 });
 
 describe("defects of gateways that translate", () => {
-  test.each(dailyPart(translatedDefects, 2))("$client to $vendor: a gateway that $name", async (defect) => {
+  test.each(dailyPart(translatedDefects, 4))("$client to $vendor: a gateway that $name", async (defect) => {
     const { findings } = await runTranslated(defect);
     const keys = findings.map(({ key, severity }) => `${key}: ${severity}`);
     const found = findings.filter(({ key, severity }) => key.startsWith(defect.finds) && severity !== "note");

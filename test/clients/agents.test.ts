@@ -12,6 +12,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { serveTurns } from "../support/serve-turns.ts";
 import type { TurnItem, TurnsServer } from "../support/serve-turns.ts";
+import { dailyPart } from "../support/runs.ts";
 
 const call = (name: string, input: object): TurnItem => ({ type: "tool-call", name, arguments: input });
 const thought = (text: string): TurnItem => ({ type: "reasoning", text });
@@ -24,7 +25,7 @@ const readInvoice = tool({
 });
 
 /** OpenAI's Agents SDK, whose models speak Responses. */
-describe.each(["lean", "exact"])("the Agents SDK, wire %s", (wire) => {
+describe.each(dailyPart(["lean", "exact"], 2, 1))("the Agents SDK, wire %s", (wire) => {
   let server: TurnsServer;
   afterEach(() => server.close());
 

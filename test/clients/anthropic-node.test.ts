@@ -7,6 +7,7 @@ import { said, serveFixture } from "../support/fixture-server.ts";
 import type { FixtureServer } from "../support/fixture-server.ts";
 import { startTruewire } from "../support/serve.ts";
 import { until } from "../support/scripted-engine.ts";
+import { dailyPart } from "../support/runs.ts";
 
 const weather: Anthropic.Tool = {
   name: "get_weather",
@@ -19,7 +20,7 @@ const weather: Anthropic.Tool = {
 };
 
 /** Anthropic's official SDK against the programmed model, in both forms of the wire. */
-describe.each(["lean", "exact"])("the Anthropic SDK, wire %s", (wire) => {
+describe.each(dailyPart(["lean", "exact"], 2))("the Anthropic SDK, wire %s", (wire) => {
   let server: FixtureServer;
   let client: Anthropic;
   beforeAll(async () => {
@@ -289,7 +290,7 @@ describe.each(["lean", "exact"])("the Anthropic SDK, wire %s", (wire) => {
 });
 
 // `truewire serve` without arguments.
-test.each(["lean", "exact"])("the demo model, wire %s", async (wire) => {
+test.each(dailyPart(["lean", "exact"], 2, 1))("the demo model, wire %s", async (wire) => {
   const server = await startTruewire(["--threads", "1", "--gpu", "off", "--wire", wire]);
   const client = new Anthropic({ baseURL: server.url, apiKey: "none", maxRetries: 0 });
   const request = { model: "demo", max_tokens: 100, messages: [{ role: "user" as const, content: "Hello!" }] };

@@ -8,6 +8,7 @@ import { serving } from "../support/transports.ts";
 import { startGateway } from "../upstream/gateway.ts";
 import { startScripted } from "../upstream/scripted-server.ts";
 import type { ScriptedServer } from "../upstream/scripted-server.ts";
+import { dailyPart } from "../support/runs.ts";
 
 let server: TruewireServer | undefined;
 let upstream: ScriptedServer | undefined;
@@ -119,7 +120,7 @@ const cases: readonly {
 ];
 
 // They were dropped with "nothing here runs a tool of type …", although the client runs them, so agents could do nothing.
-describe.each(["lean", "exact"])("OpenAI's tools that the client runs, wire %s", (wire) => {
+describe.each(dailyPart(["lean", "exact"], 2, 1))("OpenAI's tools that the client runs, wire %s", (wire) => {
   test.each(cases)("$tool.type $args.type", async ({ tool, args, item, output, result }) => {
     const { engine, url } = await calling(tool.type, args);
     const client = new OpenAI({
@@ -198,7 +199,7 @@ describe.each(["lean", "exact"])("OpenAI's tools that the client runs, wire %s",
 });
 
 // They were refused with "a tool that only Anthropic's models know".
-describe.each(["lean", "exact"])("Anthropic's tools that the client runs, wire %s", (wire) => {
+describe.each(dailyPart(["lean", "exact"], 2))("Anthropic's tools that the client runs, wire %s", (wire) => {
   test.each([
     [{ type: "bash_20250124", name: "bash" }, { command: "ls" }],
     [

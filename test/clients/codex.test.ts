@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { searxngDouble } from "../doubles/searxng.ts";
 import { codexLauncher, startCodex } from "../support/codex.ts";
+import { dailyPart } from "../support/runs.ts";
 import type { Codex } from "../support/codex.ts";
 import { serveTurns } from "../support/serve-turns.ts";
 import type { TurnItem, TurnsServer } from "../support/serve-turns.ts";
@@ -36,7 +37,7 @@ describe.skipIf(launcher === undefined)("Codex", () => {
     return { server, codex };
   }
 
-  test.each(["lean", "exact"])("a whole agent loop, wire %s", async (wire) => {
+  test.each(dailyPart(["lean", "exact"], 2))("a whole agent loop, wire %s", async (wire) => {
     const patch = "*** Begin Patch\n*** Update File: notes.txt\n@@\n first\n-second\n+zweite Zeile 😀\n*** End Patch\n";
     const turns = [
       [thought("First I read."), "I read the notes.", run("cat notes.txt")],
@@ -153,7 +154,7 @@ describe.skipIf(launcher === undefined)("Codex", () => {
   });
 
   // Codex asks OpenAI for its searches. Other servers left the tool out, and the model had none.
-  test.each([[""], ["supports_websockets = true"]])(
+  test.each(dailyPart([[""], ["supports_websockets = true"]], 2))(
     "a web search that the server runs, and a function (%s)",
     async (config) => {
       const page = { url: "https://truewire.example/notes", title: "Release notes", content: "Version 2 is faster." };
@@ -213,15 +214,18 @@ describe.skipIf(launcher === undefined)("Codex", () => {
   });
 
   // Comments in the stream do not count for Codex, so it gave up on prompts that take long to read, and asked again.
-  test.each(["lean", "exact"])("waits for a first word that comes later than its patience, wire %s", async (wire) => {
-    const { server, codex } = await start([[{ wait: 5000 }, "Here I am."]], {
-      args: ["--hold", "300ms", "--keep-alive", "500ms", "--wire", wire],
-      config: "stream_idle_timeout_ms = 2000\nstream_max_retries = 1",
-    });
-    const { items } = await codex.exec("Hello");
-    expect(items).toMatchObject([{ type: "agent_message", text: "Here I am." }]);
-    expect(server.asked()).toHaveLength(1);
-  });
+  test.each(dailyPart(["lean", "exact"], 2, 1))(
+    "waits for a first word that comes later than its patience, wire %s",
+    async (wire) => {
+      const { server, codex } = await start([[{ wait: 5000 }, "Here I am."]], {
+        args: ["--hold", "300ms", "--keep-alive", "500ms", "--wire", wire],
+        config: "stream_idle_timeout_ms = 2000\nstream_max_retries = 1",
+      });
+      const { items } = await codex.exec("Hello");
+      expect(items).toMatchObject([{ type: "agent_message", text: "Here I am." }]);
+      expect(server.asked()).toHaveLength(1);
+    },
+  );
 
   test("a call is not run when the answer fails at it", async () => {
     const { server, codex } = await start([[run("echo ran >> ran.txt"), { fail: "broken" }]], {

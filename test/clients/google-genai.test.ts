@@ -21,6 +21,7 @@ import { googleGenai, type Genai, type GenaiAnswer } from "../support/google-gen
 import type { RunningTruewire } from "../support/serve.ts";
 import { answer, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import type { Batch } from "../support/scripted-engine.ts";
+import { dailyPart } from "../support/runs.ts";
 
 const open = await googleGenai();
 
@@ -37,7 +38,7 @@ function textOf({ candidates }: GenaiAnswer): string {
 }
 
 /** Google's own client for JavaScript against the programmed model. */
-describe.skipIf(!open).each(["lean", "exact"])("@google/genai, wire %s", (wire) => {
+describe.skipIf(!open).each(dailyPart(["lean", "exact"], 2, 1))("@google/genai, wire %s", (wire) => {
   let server: FixtureServer;
   let ai: Genai;
   const model = "programmed";

@@ -12,6 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { scenarioSources, serveScenarios } from "../messages/scenario-server.ts";
+import { dailyPart } from "../support/runs.ts";
 
 /*
  * The newest SDKs of the vendors and of frameworks in their default configuration, over a local model, a program, and a server of each API:
@@ -231,7 +232,7 @@ const clients: Readonly<Record<string, Client>> = {
   "Agents SDK 0.20 by chat": agents(false),
 };
 
-describe.each(["lean", "exact"] as const)("wire %s", (wire) => {
+describe.each(dailyPart(["lean", "exact"] as const, 2))("wire %s", (wire) => {
   let server: TruewireServer;
   beforeAll(async () => {
     server = await serveScenarios(wire);

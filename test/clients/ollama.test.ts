@@ -8,6 +8,7 @@ import { said, serveFixture } from "../support/fixture-server.ts";
 import type { FixtureServer } from "../support/fixture-server.ts";
 import { answer, done, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { json, serving, transports } from "../support/transports.ts";
+import { dailyPart } from "../support/runs.ts";
 
 const weather = {
   type: "function",
@@ -19,7 +20,7 @@ const weather = {
 };
 
 /** Ollama's own client for JavaScript against the programmed model. */
-describe.each(["lean", "exact"])("the ollama package, wire %s", (wire) => {
+describe.each(dailyPart(["lean", "exact"], 2))("the ollama package, wire %s", (wire) => {
   let server: FixtureServer;
   let client: Ollama;
   const model = "programmed";

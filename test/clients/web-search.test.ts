@@ -4,6 +4,7 @@ import { createServer } from "../../src/serve/app/create-server.ts";
 import type { TruewireServer } from "../../src/serve/app/create-server.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
+import { dailyPart } from "../support/runs.ts";
 
 const search = { type: "web_search_20250305", name: "web_search", max_uses: 8 } as const;
 const custom: Anthropic.Tool = { name: "read", input_schema: { type: "object" } };
@@ -12,7 +13,7 @@ const asked = { model: "scripted", max_tokens: 100, messages: [{ role: "user" as
 
 // The search of Claude Code is a request of its own that has only Anthropic's tool. The tool was left out, and the model invented what it
 // had found; Claude Code took that for results.
-describe.each(["lean", "exact"])("a request for a web search, wire %s", (wire) => {
+describe.each(dailyPart(["lean", "exact"], 2, 1))("a request for a web search, wire %s", (wire) => {
   const engine = new ScriptedEngine(() => answer(["I have found three pages."]));
   let server: TruewireServer;
   let client: Anthropic;

@@ -3,7 +3,11 @@ import { copyFileSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { Command } from "commander";
+import { transformSync } from "rolldown/utils";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as truewireCommands from "../../src/serve/cli/commands.ts";
+import { serveCommand } from "../../src/serve/cli/serve.ts";
 import { checkConfigFile } from "../../src/serve/config/read-config-file.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { builtMain, startTruewire } from "../support/serve.ts";
@@ -38,7 +42,19 @@ const pages = [
   ...["wire", "text", "engines", "serve", "page", "judge"].map((house) => `src/${house}/README.md`),
 ];
 const run = promisify(execFile);
-const python = [resolve(".cache/python/bin/python"), "python3"];
+
+let pythonWithSdk: Promise<string | undefined> | undefined;
+/** A Python that has the official SDK, which takes a second to import. */
+async function findPython(): Promise<string | undefined> {
+  for (const command of [resolve(".cache/python/bin/python"), "python3"]) {
+    const usable = await run(command, ["-c", "import openai"]).then(
+      () => true,
+      () => false,
+    );
+    if (usable) return command;
+  }
+  return undefined;
+}
 
 // Within the repository, so that packages (and truewire itself) are found as in a user's project.
 const root = resolve(".cache/docs-test");
@@ -73,8 +89,6 @@ const inputs: Readonly<Record<string, string>> = {
   "chat.jinja": template,
   "jobs.jsonl": `${JSON.stringify({ id: 1, template_source: template, ...request })}\n`,
 };
-
-const jiti = join(process.cwd(), "node_modules/jiti/lib/jiti-cli.mjs");
 
 const runnable = new Set(["sh", "ts", "python", "yaml", "json"]);
 
@@ -136,18 +150,17 @@ test.each(pages)("every script of npm that %s names is there", (page) => {
 
 /** Commands with subcommands of their own. */
 const groups = new Set(["cache", "config", "keys", "models", "service"]);
-const helps = new Map<string, Promise<string>>();
-function helpOf(command: string): Promise<string> {
-  let help = helps.get(command);
-  if (help === undefined) {
-    help = run(process.execPath, [builtMain, ...command.split(" "), "--help"]).then(({ stdout }) => stdout);
-    helps.set(command, help);
-  }
-  return help;
+const program = new Command("truewire");
+for (const add of [...Object.values(truewireCommands), serveCommand]) add(program);
+/** The help of a command such as `models pull`; undefined: there is no such command. */
+function helpOf(name: string): string | undefined {
+  let command: Command | undefined = program;
+  for (const word of name.split(" ")) command = command?.commands.find((one) => one.name() === word);
+  return command?.helpInformation();
 }
 
 // Blocks that are not run would otherwise keep commands and options that are gone.
-test.each(pages)("every command and option of truewire that %s shows is there", async (page) => {
+test.each(pages)("every command and option of truewire that %s shows is there", (page) => {
   const text = readFileSync(page, "utf8").replaceAll("\\\n", " ");
   const inline = [...text.matchAll(/`(truewire [^`\n]*)`/g)].map(([, code = ""]) => code);
   const blocks = readBlocks(page, text).filter(({ language }) => language === "sh");
@@ -156,13 +169,12 @@ test.each(pages)("every command and option of truewire that %s shows is there", 
   for (const line of [...inline, ...lines]) {
     const [, first = "", second = "", rest = ""] = /^truewire ([a-z]+)(?: ([a-z]+))?([^|>#]*)/.exec(line) ?? [];
     if (first === "") continue;
-    const main = await helpOf("help");
-    if (!new RegExp(`^  ${first}\\b`, "m").test(main)) {
+    const help = helpOf(groups.has(first) && second !== "" ? `${first} ${second}` : first);
+    if (help === undefined) {
       wrong.push(line);
       continue;
     }
-    const help = await helpOf(groups.has(first) && second !== "" ? `${first} ${second}` : first);
-    const known = first === "launch" || first === "service" ? help + (await helpOf("serve")) : help;
+    const known = first === "launch" || first === "service" ? help + helpOf("serve") : help;
     const own = rest.replace(/ -- .*/, "");
     for (const [, option = ""] of own.matchAll(/(?:^|\s)(--[a-z][a-z-]*)/g))
       if (!new RegExp(`${option}\\b(?!-)`).test(known)) wrong.push(`${option} in: ${line}`);
@@ -195,8 +207,18 @@ test("every setting of truewire.yaml is in docs/configuration.md or docs/keys.md
   expect([...names].filter((name) => !new RegExp(`\`[^\`]*\\b${name}\\b[^\`]*\``).test(text))).toEqual([]);
 });
 
-/** Hundreds of answers of the demo model: `test/check/own-server.test.ts` has them from faster models. */
+/** A server of the programmed model in this folder, or the one that another page has started with these arguments. */
+async function startShared(name: string, cwd: string): Promise<RunningTruewire> {
+  const running =
+    shared.get(name) ?? (await startTruewire([...name.split(" "), "--threads", "1", "--gpu", "off"], { cwd }));
+  shared.set(name, running);
+  return running;
+}
+
+/** Hundreds of answers: `test/check/own-server.test.ts` has them. */
 const hasAllRules = /^truewire check \S+$/m;
+/** Dozens of answers: by day from the programmed model in place of the demo model. */
+const hasManyAnswers = /^truewire check http/m;
 
 describe.each([...blocksOf])("%s", (page, blocks) => {
   const folder = join(root, page.replaceAll("/", "-"));
@@ -248,8 +270,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
    * Replaces the addresses of a page: 8080 is its own server, or for the model "demo" the one of `npm start`; 9000 its own server; 8081
    * the recorder; 11434 Ollama.
    */
-  function onFreePorts(text: string): string {
-    const own = server ?? demo;
+  function onFreePorts(text: string, own = server ?? demo): string {
     return text
       .replaceAll(/https?:\/\/(?:127\.0\.0\.1|localhost):8080/g, (text.includes("demo") ? demo : own).url)
       .replaceAll(/https?:\/\/(?:127\.0\.0\.1|localhost):9000/g, own.url)
@@ -280,7 +301,9 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       else commands.push(command);
     }
     if (commands.join("").trim() === "") return;
-    await run("sh", ["-e", "-c", onFreePorts(commands.join("\n"))], {
+    const isOfProgrammed = !isNightly && server === undefined && hasManyAnswers.test(text);
+    const own = isOfProgrammed ? await startShared("model.gguf", root) : undefined;
+    await run("sh", ["-e", "-c", onFreePorts(commands.join("\n"), own)], {
       cwd: commandFolder(text),
       env: environment(),
       timeout: waitMs,
@@ -297,6 +320,8 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       .replace(/--port \d+/, "")
       .split(/\s+/)
       .filter((argument) => argument !== "");
+    const name = args.join(" ");
+    const isShared = /^(?:[\w-]+=)?[\w-]+\.gguf(?: --context-size \d+)?$/.test(name);
     const local = args.some((argument) => argument.endsWith(".gguf")) ? ["--threads", "1", "--gpu", "off"] : [];
     const start = (): Promise<RunningTruewire> =>
       startTruewire([...args, ...local, "--port", "0"], {
@@ -310,28 +335,22 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       return;
     }
     await stopServer();
-    const name = args.join(" ");
-    if (/^(?:[\w-]+=)?[\w-]+\.gguf(?: --context-size \d+)?$/.test(name)) {
-      server = shared.get(name) ?? (await start());
-      shared.set(name, server);
-    } else server = await start();
+    server = command === "serve" && isShared ? await startShared(name, folder) : await start();
   }
 
   async function runTypeScript({ text, line }: Block): Promise<void> {
     const named = /^\/\/ ([\w./-]+\.ts)\n/.exec(text)?.[1];
     const file = join(folder, named ?? `block-${line}.ts`);
-    await writeFile(file, onFreePorts(text));
+    const code = onFreePorts(text);
+    await writeFile(file, code);
     if (/^export default (?!defineHook)/m.test(text)) {
       const program = await startTruewire([file]);
       await program.stop();
     } else if (named === undefined) {
-      // jiti's own command: with its loader hooks (`--import jiti/register`) Node 20 now and then fails an assertion of its own when
-      // a CommonJS dependency is required while others are being imported.
-      await run(process.execPath, [jiti, file], {
-        cwd: folder,
-        env: environment(),
-        timeout: waitMs,
-      });
+      // Node 20 does not strip types, and a loader that does would take most of the time.
+      const script = file.replace(/ts$/, "mjs");
+      await writeFile(script, transformSync(file, code).code);
+      await run(process.execPath, [script], { cwd: folder, env: environment(), timeout: waitMs });
     }
   }
 
@@ -342,16 +361,8 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
   }
 
   async function runPython({ text }: Block): Promise<boolean> {
-    for (const command of python) {
-      if (command.includes("/") && !existsSync(command)) continue;
-      const usable = await run(command, ["-c", "import openai"]).then(
-        () => true,
-        () => false,
-      );
-      if (!usable) continue;
-      await run(command, ["-c", onFreePorts(text)], { timeout: waitMs });
-      return true;
-    }
-    return false;
+    const command = await (pythonWithSdk ??= findPython());
+    if (command !== undefined) await run(command, ["-c", onFreePorts(text)], { timeout: waitMs });
+    return command !== undefined;
   }
 });

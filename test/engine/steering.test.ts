@@ -54,7 +54,7 @@ describe.each([
       input,
       instructions,
       store: false,
-      ...(model === "demo" && { min_tokens: 200, max_output_tokens: 300 }),
+      ...(model === "demo" && { min_tokens: 120, max_output_tokens: 150 }),
     });
     await until(() => client.events.some(({ type }) => type.endsWith("delta")), "it begins");
     client.steer(client.events[0]?.response?.id ?? "", "What can you do?");

@@ -146,7 +146,8 @@ export async function until(condition: () => boolean | Promise<boolean>, what: s
   const deadline = performance.now() + waitMs;
   while (!(await condition())) {
     if (performance.now() > deadline) throw new Error(`it never came to pass that ${what}`);
-    await sleep(5);
+    // Many conditions are a request to a server.
+    await sleep(10);
   }
 }
 
