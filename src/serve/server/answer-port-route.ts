@@ -10,6 +10,7 @@ import { askUpstream, countPromptTokens } from "./token-endpoints.ts";
 import { inTurns } from "./turns.ts";
 import { sendEvents } from "./write-answer.ts";
 import { random } from "../../wire/random/random.ts";
+import { takeLimits } from "./keys/take-limits.ts";
 
 /** Answers a further path of an API, such as `/responses/{id}/cancel`. */
 export async function answerPortRoute(
@@ -21,7 +22,8 @@ export async function answerPortRoute(
 ): Promise<void> {
   const isOfItem = route.path.endsWith("{item}");
   const [id = "", item = ""] = isOfItem ? parameter.split("/").map((part) => decodeURIComponent(part)) : [parameter];
-  const { exchange, client, record, requestId } = reply;
+  const { exchange, record, requestId } = reply;
+  const { client } = reply.caller;
   const owner = await storeOwnerOf(reply);
   const directory = modelsOf(client, service.directory);
   const seal = turnSeal(service.stores.turnKey, client?.owner ?? "");
@@ -40,7 +42,7 @@ export async function answerPortRoute(
     now: () => Math.floor(Date.now() / 1000),
     random,
     async readBody(ifEmpty) {
-      await reply.takeLimits(service);
+      await takeLimits(reply, service);
       return readJsonBody(reply, service, ifEmpty);
     },
     readOptions(body) {

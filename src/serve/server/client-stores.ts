@@ -45,14 +45,14 @@ export function keyspacesOf({ store, brief, assembled }: ClientStores, owner: st
  * The owner under which a client's texts are stored: its name, so that a new key of that name finds them, or else the hash of its key ("":
  * no key).
  */
-export async function storeOwnerOf({ client, key, exchange }: OwnerFacts): Promise<string> {
+export async function storeOwnerOf({ caller: { client }, key, exchange }: OwnerFacts): Promise<string> {
   if (exchange.ofBatch) return exchange.ofBatch.owner;
   return client?.name === undefined ? hashOf(key) : `@${encodeURIComponent(client.name)}`;
 }
 
 /** What of a `Reply` says whose request it answers. */
 interface OwnerFacts {
-  readonly client: Client | undefined;
+  readonly caller: { readonly client: Client | undefined };
   readonly key: string;
   readonly exchange: Pick<HttpExchange, "ofBatch">;
 }

@@ -99,7 +99,7 @@ async function ask<K extends "embed" | "rerank">(
   operation: string,
   { kind, request }: EngineQuestion<K>,
   { engineModel, info, from: { engine } }: ServedModel,
-  { record, client, ownKey, profile, exchange: { departure } }: Reply,
+  { record, caller: { client, ownKey }, profile, exchange: { departure } }: Reply,
 ): Promise<{ readonly answer: EngineAnswer<K>; readonly shownModel: string }> {
   if (!canAnswer(engine, kind)) throw new Error(`The engine of ${info.id} has no ${operation}.`);
   record.watchers.trace?.operationBegins(operation, info.id);

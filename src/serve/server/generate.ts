@@ -26,7 +26,6 @@ import type { ServedModel } from "./model-directory.ts";
 import { planRun } from "./plan-run.ts";
 import type { RunPlan } from "./plan-run.ts";
 import type { BodyOptions, ModelEndpoint, NamedRequest, Reply } from "./reply.ts";
-import { warningHeader } from "./reply.ts";
 import type { RequestRecord } from "./request-record.ts";
 import { makeResumable, resumeTimeOf, whyNotResumable } from "./resume.ts";
 import type { OpenAnswer } from "./running-answers.ts";
@@ -81,7 +80,8 @@ export function generationEndpoint(port: ServedPort): ModelEndpoint<ReadGenerati
       reserved: preparesOnly !== undefined || generatesNothing === true ? 0 : tokensToReserve(request, limits),
     }),
     answer(read, model, reply, service) {
-      const { requestId, client } = reply;
+      const { requestId } = reply;
+      const { client } = reply.caller;
       const running = service.answers.begin({ requestId, owner: client?.owner ?? "", engine: model.from.engine });
       // Without `await`, so that the request does not stay in memory while it is answered.
       return answer(port, read, model, reply, service, running).finally(() => {
@@ -113,7 +113,7 @@ function noteRead(
       { req: requestId, warnings: shownWarnings(warnings) },
       "the request was accepted with reservations",
     );
-    reply.headers = { ...reply.headers, ...warningHeader(warnings) };
+    reply.warn("request", warnings);
   }
   return { name: request.model, read, kept, resumeMs };
 }
@@ -151,8 +151,8 @@ async function answer(
     read,
     request,
     model,
-    client: reply.client,
-    clientKey: reply.ownKey,
+    client: reply.caller.client,
+    clientKey: reply.caller.ownKey,
     inBackground,
     runsHostedTools,
   });
@@ -167,7 +167,7 @@ async function answer(
 function contextOf(
   { model: name }: GenerationRequest,
   { info, from }: ServedModel,
-  { profile, record, client }: Reply,
+  { profile, record, caller: { client } }: Reply,
   { stores: { turnKey } }: Service,
   running: OpenAnswer,
 ): AnswerContext {
@@ -224,28 +224,27 @@ function sendWhole(answering: Answering): Promise<void> {
 async function sendInBackground(answering: Answering, answer: DetachedAnswer): Promise<void> {
   const { port, reply, service, running } = answering;
   const { log, settings, watchers } = service;
-  const { bodyLease, usageLease, record, requestId: req } = reply;
-  const own = record.inBackground();
-  if (usageLease) usageLease.record = own;
-  const generation = begin(answering, own);
+  const { record, requestId: req } = reply;
   const owner = await storeOwnerOf(reply);
+  const own = record.inBackground();
+  const generation = begin(answering, own);
+  // The body stays in memory until the response is complete.
+  const held = reply.held.handOver();
+  if (held.usage) held.usage.record = own;
   const onEnd = (): void => {
     running.end();
     const outcome = own.outcome(own.answer.end === undefined);
     watchers.metrics?.observe(own, outcome);
     own.watchers.listed?.ended(outcome, own);
     log.info(own.addFields({ req }), `${outcome} in the background`);
-    usageLease?.end();
-    bodyLease?.release();
+    held.release();
   };
-  // The body stays in memory until the response is complete.
-  reply.bodyLease = undefined;
   record.sent.detached = true;
   const run = await generateInBackground(service.runs, { generation, answer, owner, onEnd }, log).catch(
     (error: unknown) => {
-      bodyLease?.release();
       record.sent.detached = false;
-      if (usageLease) usageLease.record = record;
+      if (held.usage) held.usage.record = record;
+      held.release();
       throw storeFailure(error);
     },
   );
@@ -274,7 +273,7 @@ function begin(
   const { request, sender, preparesOnly } = plan;
   const hosted = plan.isForwarded
     ? undefined
-    : planHostedTools(request, hostedToolsOf(reply.client, service.hostedTools));
+    : planHostedTools(request, hostedToolsOf(reply.caller.client, service.hostedTools));
   const { hostedMaxCost = Infinity } = service.settings;
   if (hosted && hostedMaxCost < Infinity && !record.asked.price)
     throw noPrice(request.model, "an answer with hosted tools may cost no more than hostedTools.maxCost");
@@ -292,7 +291,7 @@ function begin(
   const sourceOfModel = (used: ServedModel): Generate =>
     sourceOf({
       model: used,
-      directory: modelsOf(reply.client, service.directory),
+      directory: modelsOf(reply.caller.client, service.directory),
       onFallback(fallback, reason) {
         inspection?.anotherSource();
         const other = service.directory.find(fallback);
@@ -309,10 +308,10 @@ function begin(
   /** The model that the hook has chosen, by the name that clients use. */
   const sourceNamed = (name: string): Generate => {
     if (name === model.info.id) return sourceOfModel(model);
-    const other = modelNamed(name, modelsOf(reply.client, service.directory), reply.profile);
+    const other = modelNamed(name, modelsOf(reply.caller.client, service.directory), reply.profile);
     record.asked.price = service.settings.prices.of(other);
-    if (reply.client?.limits?.budget && !record.asked.price)
-      throw noPrice(name, `the key '${reply.client.name}' has a budget`);
+    if (reply.caller.client?.limits?.budget && !record.asked.price)
+      throw noPrice(name, `the key '${reply.caller.client.name}' has a budget`);
     record.asked.route = { rule: "hook", model: name };
     record.asked.served = other;
     if (!reply.sent) reply.addHeaders({ "x-truewire-route": "hook", "x-truewire-model": name });
@@ -343,12 +342,12 @@ function begin(
 }
 
 /** What sees each batch on its way from the engine to the writer, in order. */
-function observersOf(record: RequestRecord, { usageLease, mask }: Reply): BatchObserver[] {
+function observersOf(record: RequestRecord, { held: { usage }, mask }: Reply): BatchObserver[] {
   const { trace, inspection } = record.watchers;
   const observers: BatchObserver[] = [];
   if (!mask.isEmpty) observers.push((events) => withMaskedEnd(events, mask));
   observers.push((events) => record.answer.see(events));
-  if (usageLease) observers.push((events) => usageLease.observe(events));
+  if (usage) observers.push((events) => usage.observe(events));
   if (trace) observers.push((events) => trace.see(events));
   if (inspection) observers.push((events) => inspection.events(events));
   return observers;
@@ -428,7 +427,7 @@ function missHeader(miss: CacheMiss): string {
 export function keepLoaded(model: ServedModel, ms: number, reply: Reply, { admin, settings, log }: Service): void {
   if (settings.keys.required) {
     const warning = "how long models stay loaded is set by the configuration of this server";
-    return reply.addHeaders(warningHeader([warning]));
+    return reply.warn("keepLoaded", [warning]);
   }
   admin.control?.keepLoaded(model.info.id, ms).catch((error: unknown) => {
     log.warn({ req: reply.requestId, cause: loggedError(error) }, "the time that the model stays loaded was not set");

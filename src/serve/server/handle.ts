@@ -11,6 +11,7 @@ import { runsHosted } from "./hosted/hosted-calls.ts";
 import type { ApiErrorFormat } from "../../wire/apis/api-error-format.ts";
 import { pathMembers, plainPath, requestedProfile } from "./exchange.ts";
 import type { HttpExchange } from "./exchange.ts";
+import { takeLimits as takeFromLimits } from "./keys/take-limits.ts";
 import { modelNotServed, modelsOf, nameIn } from "./model-directory.ts";
 import type { ModelView, ServedModel } from "./model-directory.ts";
 import { routeOfConversation } from "./model-routes.ts";
@@ -52,7 +53,6 @@ type Stage = (found: Found, service: Service) => Promise<void> | void;
  * with. `account` follows in every case.
  */
 const stages: readonly Stage[] = [
-  findRoute,
   checkOrigin,
   chooseProfile,
   findEndpoint,
@@ -66,20 +66,19 @@ const stages: readonly Stage[] = [
 ];
 
 /** The stages before a client may open a WebSocket. Each message on it is then a request of its own. */
-const admission: readonly Stage[] = [findRoute, checkOrigin, chooseProfile, requireRoute, authenticate, requireReady];
+const admission: readonly Stage[] = [checkOrigin, chooseProfile, requireRoute, authenticate, requireReady];
 
 /** Answers one exchange; never rejects. */
 export async function handle(exchange: HttpExchange, service: Service): Promise<void> {
-  const record = new RequestRecord();
   const { settings, log, requests, watchers } = service;
-  const id = newRequestId(exchange);
-  const listed = watchers.inspector?.watch(exchange, id, record, settings.mask);
+  const found = routed(exchange, service);
+  const { reply } = found;
+  const { requestId: req, record } = reply;
+  const listed = watchers.inspector?.watch(exchange, req, record, settings.mask);
   record.watchers.listed = listed;
   if (listed instanceof WatchedRequest) record.watchers.inspection = listed;
-  const reply = new Reply(exchange, id, record, settings);
   requests.begin();
-  log.debug({ req: id, method: exchange.method, path: exchange.path }, "received");
-  const found: Found = { reply, parameter: "" };
+  log.debug({ req, method: exchange.method, path: exchange.path }, "received");
   try {
     for (const stage of stages) {
       const wait = stage(found, service);
@@ -95,9 +94,9 @@ export async function handle(exchange: HttpExchange, service: Service): Promise<
 
 /** Whether a client may open a WebSocket at the path of the exchange. If not, the exchange is answered with the reason. */
 export async function admit(exchange: HttpExchange, service: Service): Promise<boolean> {
-  const reply = new Reply(exchange, newRequestId(exchange), new RequestRecord(), service.settings);
+  const found = routed(exchange, service);
+  const { reply } = found;
   try {
-    const found: Found = { reply, parameter: "" };
     for (const stage of admission) await stage(found, service);
     return true;
   } catch (error) {
@@ -108,14 +107,14 @@ export async function admit(exchange: HttpExchange, service: Service): Promise<b
   }
 }
 
-function findRoute(found: Found, { directory }: Service): void {
-  const { reply } = found;
-  const { exchange } = reply;
+/** A request with the route of its path, and the reply in the form of the path's API. */
+function routed(exchange: HttpExchange, { directory, settings }: Service): Found {
   const own = routeOf(exchange.path);
   const passed = !own || own.route.upstreamFirst ? passedRoute(exchange.path, directory) : undefined;
   const known = passed ?? own;
-  reply.conventions = conventionsOf(exchange, known?.route);
-  if (known) Object.assign(found, known);
+  const conventions = conventionsOf(exchange, known?.route);
+  const id = conventions.newRequestId(Date.now(), random);
+  return { parameter: "", ...known, reply: new Reply(exchange, id, conventions, new RequestRecord(), settings) };
 }
 
 function conventionsOf(exchange: HttpExchange, route: ServerRoute | undefined): ApiErrorFormat {
@@ -125,18 +124,13 @@ function conventionsOf(exchange: HttpExchange, route: ServerRoute | undefined): 
   return typeof conventions === "function" ? conventions(header, query) : conventions;
 }
 
-/** An id in the form of the API whose path is requested, for the log and the answer's headers. */
-function newRequestId(exchange: HttpExchange): string {
-  return conventionsOf(exchange, routeOf(exchange.path)?.route).newRequestId(Date.now(), random);
-}
-
 /** Throws `FailureError` 403 for a page that may not use the server. */
 function checkOrigin({ reply }: Found, { settings }: Service): void {
-  reply.headers = settings.origins.headersFor(reply.exchange);
+  reply.replaceHeaders(settings.origins.headersFor(reply.exchange));
 }
 
 function chooseProfile({ reply }: Found): void {
-  reply.requestedProfile = requestedProfile(reply.exchange);
+  reply.requestProfile(requestedProfile(reply.exchange));
 }
 
 /** Throws `FailureError` 404. */
@@ -190,7 +184,7 @@ function authenticate(found: Found, service: Service): Promise<void> | void {
   if (ofBatch) return ofBatch.client && useClient(reply, ofBatch.client);
   if (keys.required) return findClient(reply, keys, open === true);
   if (service.settings.passesKeys && reply.key !== "")
-    return strangersOf(reply.key).then((client) => void (reply.client = client));
+    return strangersOf(reply.key).then((client) => useClient(reply, client));
 }
 
 async function findClient(reply: Reply, keys: Service["settings"]["keys"], isOpen: boolean): Promise<void> {
@@ -198,9 +192,8 @@ async function findClient(reply: Reply, keys: Service["settings"]["keys"], isOpe
 }
 
 function useClient(reply: Reply, client: Client | undefined): void {
-  reply.client = client;
+  reply.caller.identify(client);
   reply.record.asked.keyName = client?.name;
-  reply.isStranger = client === undefined || client.models !== undefined;
 }
 
 /** Throws `FailureError` 503 while the models are loaded, and when the server stops. */
@@ -228,7 +221,7 @@ async function receiveBody(found: Found, service: Service): Promise<void> {
   if (!isOfPlatform || !isObject(found.received)) return;
   const { body: received, headers } = withoutPlatform(found.received);
   Object.assign(found, { received, headers });
-  if (isEventStream) reply.sink = new EventStreamSink(reply.exchange);
+  if (isEventStream) reply.writeTo(new EventStreamSink(reply.exchange));
 }
 
 /** Validates the request and finds its model, whose profile decides what is refused. Throws `FailureError` 400, 404 or 503. */
@@ -243,7 +236,8 @@ function findModel(found: Found, service: Service): Promise<void> | void {
 
 function readRequest(body: unknown, endpoint: ModelEndpoint, found: Found, service: Service): Promise<void> | void {
   const { reply } = found;
-  const { exchange, record, client } = reply;
+  const { exchange, record } = reply;
+  const { client } = reply.caller;
   const directory = modelsOf(client, service.directory);
   const name = nameIn(body);
   const asking = {
@@ -291,13 +285,13 @@ function readFor(
   service: Service,
 ): NamedRequest | Promise<NamedRequest> {
   const { exchange } = reply;
-  const executors = hostedToolsOf(reply.client, service.hostedTools);
+  const executors = hostedToolsOf(reply.caller.client, service.hostedTools);
   const options = {
     profile: reply.useProfile(model?.from.profile),
     forwards: endpoint.api !== undefined && model?.from.forwards?.includes(endpoint.api) === true,
     header: (name: string): string | undefined => headers?.[name] ?? exchange.header(name),
     query: (name: string): string | undefined => exchange.query(name),
-    turnSeal: turnSeal(service.stores.turnKey, reply.client?.owner ?? ""),
+    turnSeal: turnSeal(service.stores.turnKey, reply.caller.client?.owner ?? ""),
     standsFor: model?.from.settings.standsFor,
     runs: runsHosted(executors),
     hostedNames: executors?.names ?? [],
@@ -341,7 +335,7 @@ function onlyModel(directory: ModelView): ServedModel {
 
 /** Takes the request from the client's limits. Throws `FailureError` 403 or 429. */
 function takeLimits({ endpoint, read, model, reply }: Found, service: Service): Promise<void> | void {
-  const { client } = reply;
+  const { client } = reply.caller;
   const { asked } = reply.record;
   const price = model && service.settings.prices.of(model);
   if (typeof endpoint !== "object" || !read || !(client || price)) return;
@@ -351,7 +345,12 @@ function takeLimits({ endpoint, read, model, reply }: Found, service: Service): 
   Object.assign(asked, { price, images, estimate: prompt });
   if (limits.budget && prompt > 0 && !price)
     throw noPrice(asked.model ?? "", `the key '${client?.name ?? ""}' has a budget`);
-  return reply.takeLimits(service, taken, limits.budget && price ? costToReserve(price, prompt, reserved, images) : 0);
+  return takeFromLimits(
+    reply,
+    service,
+    taken,
+    limits.budget && price ? costToReserve(price, prompt, reserved, images) : 0,
+  );
 }
 
 function answer({ endpoint, read, model, parameter, reply }: Found, service: Service): Promise<void> | void {
@@ -364,8 +363,7 @@ function account(reply: Reply, { log, requests, watchers }: Service): void {
   const { exchange, record, requestId: req, sink } = reply;
   const { asked, answer: measured } = record;
   const isDetached = record.sent.detached === true;
-  reply.bodyLease?.release();
-  if (!isDetached) reply.usageLease?.end();
+  reply.held.release();
   const outcome = record.outcome(sink.departure.happened);
   requests.finish(outcome);
   if (measured.hasReasoning && asked.served && measured.fallback === undefined) noteReasoning(asked.served);

@@ -47,8 +47,8 @@ export function answerHealth(reply: Reply, service: Service): void {
       slots,
       queued,
       requests,
-      ...(missing.length > 0 && !reply.isStranger && { missing }),
-      ...(!reply.isStranger && { engines: engines.map((engine) => ({ ...engine, urls: undefined })) }),
+      ...(missing.length > 0 && !reply.caller.isStranger && { missing }),
+      ...(!reply.caller.isStranger && { engines: engines.map((engine) => ({ ...engine, urls: undefined })) }),
     }),
     headers,
   );

@@ -83,7 +83,7 @@ function sendVersion(reply: Reply): void {
 }
 
 async function sendTags(reply: Reply, { directory }: Service): Promise<void> {
-  const models = modelsOf(reply.client, directory).list();
+  const models = modelsOf(reply.caller.client, directory).list();
   reply.send(200, json, writeOllamaTags(await Promise.all(models.map((model) => withDigest(knownInfo(model))))));
 }
 
@@ -95,7 +95,7 @@ async function withDigest(info: OllamaModel["info"]): Promise<OllamaModel> {
 async function sendProcesses(reply: Reply, { directory, admin }: Service): Promise<void> {
   const now = Date.now();
   const states = new Map((await admin.control?.list())?.models.map((state) => [state.name, state]));
-  const loaded = modelsOf(reply.client, directory)
+  const loaded = modelsOf(reply.caller.client, directory)
     .list()
     .flatMap((model) => {
       const state = states.get(model.from.name);
@@ -116,7 +116,7 @@ async function asLoaded({ info }: ServedModel, state: ControlledModel, now: numb
 
 async function showModel(reply: Reply, service: Service): Promise<void> {
   const name = readOllamaShow(await readJsonBody(reply, service), reply.profile);
-  const models = modelsOf(reply.client, service.directory);
+  const models = modelsOf(reply.caller.client, service.directory);
   const model = models.find(name);
   if (!model) throw unknownModel(name, models, modelNotFound(ollamaName(name), []));
   reply.send(200, json, writeOllamaShow(knownInfo(model), name, reply.exchange.header("user-agent") ?? ""));

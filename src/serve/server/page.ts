@@ -41,7 +41,7 @@ function isOllamaProbe({ exchange }: Reply): boolean {
 
 /** Sends a file of the page, or 304. No other origin may read it, even if it may use the API. */
 export function sendPageFile(reply: Reply, file: PageFile): void {
-  reply.headers = pageHeaders;
+  reply.replaceHeaders(pageHeaders);
   sendUnlessKnown(reply, file);
 }
 
@@ -56,7 +56,7 @@ export function sendUnlessKnown(reply: Reply, { contentType, text, etag }: PageF
 export async function answerWelcome(reply: Reply, { directory, page }: Service): Promise<void> {
   const file = wantsPage(reply) ? (await page?.())?.get("index.html") : undefined;
   if (file) return sendPageFile(reply, file);
-  const headers: HeaderFields = page ? { vary: [reply.headers["vary"] ?? [], "Accept"].flat().join(", ") } : {};
+  const headers: HeaderFields = page ? { vary: [reply.addedHeader("vary") ?? [], "Accept"].flat().join(", ") } : {};
   if (isOllamaProbe(reply)) return reply.send(200, "text/plain; charset=utf-8", "Ollama is running", headers);
   const host = reply.exchange.header("host") ?? "localhost";
   const models = directory.list().map(({ info }) => info.id);
@@ -64,7 +64,7 @@ export async function answerWelcome(reply: Reply, { directory, page }: Service):
     "Truewire: the OpenAI API, exactly.",
     "",
     `Base URL for clients:  http://${host}/v1`,
-    ...(reply.isStranger ? [] : [`Models:                ${models.join(", ") || "none yet"}`]),
+    ...(reply.caller.isStranger ? [] : [`Models:                ${models.join(", ") || "none yet"}`]),
     `Health:                http://${host}/health`,
     "",
   ];

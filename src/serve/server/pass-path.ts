@@ -8,6 +8,7 @@ import type { EndpointHandler, Reply, ServerRoute } from "./reply.ts";
 import type { ObservedApi } from "./request-facts.ts";
 import { conventionsOfUnknown, knownPaths } from "./routes.ts";
 import type { Service } from "./service.ts";
+import { takeLimits } from "./keys/take-limits.ts";
 
 const api: ObservedApi = { name: "passed", operation: "passed" };
 
@@ -38,16 +39,16 @@ async function passOn(reply: Reply, service: Service, from: ServedEngine, passin
   const { exchange, record } = reply;
   const { bytes, method, path, departure } = exchange;
   const { signal } = departure;
-  const mayUse = modelsOf(reply.client, service.directory)
+  const mayUse = modelsOf(reply.caller.client, service.directory)
     .list()
     .some((model) => model.from === from);
   // A client of some models has only the upstreams of these.
-  if (!bytes || (reply.client?.models && !mayUse)) throw unknownPath(method, path, knownPaths());
-  if (reply.client?.limits?.budget) throw noPrice(from.name, "what it does here is not counted");
+  if (!bytes || (reply.caller.client?.models && !mayUse)) throw unknownPath(method, path, knownPaths());
+  if (reply.caller.client?.limits?.budget) throw noPrice(from.name, "what it does here is not counted");
   record.asked.api = api;
   record.asked.passedTo = from.name;
   takeOwnKey(reply, from);
-  await reply.takeLimits(service);
+  await takeLimits(reply, service);
   const answer = await passing.pass({
     method,
     path: plainPath(path) + bytes.search,

@@ -40,7 +40,7 @@ export async function receiveBytes(
   reply: Reply,
   { settings: { bodyLimit }, bodies }: Pick<Service, "settings" | "bodies">,
 ): Promise<{ readonly bytes: Uint8Array; readonly isPlain: boolean }> {
-  const lease = (reply.bodyLease ??= bodies.lease());
+  const lease = reply.held.bodyFrom(bodies);
   const bytes = await reply.exchange.readBody(bodyLimit, lease);
   const codings = codingsIn(reply.exchange.header("content-encoding"));
   const isPlain = codings.length === 0 || bytes.length === 0;

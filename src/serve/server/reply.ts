@@ -1,21 +1,16 @@
-import type { ClientKey } from "../../wire/core/client-key.ts";
 import type { ModelInfo } from "../../wire/core/engine.ts";
 import type { GenerationFailure } from "../../wire/core/events.ts";
 import { FailureError } from "../../wire/core/failure.ts";
 import { internalError } from "../../wire/apis/failures.ts";
-import { openaiErrorFormat } from "../../wire/apis/api-error-format.ts";
 import type { ReadOptions } from "../../wire/apis/port.ts";
 import type { Profile } from "../../wire/apis/profile.ts";
 import type { GenerationRequest } from "../../wire/core/request.ts";
-import { rateLimitReached } from "../../wire/apis/rate-limits.ts";
 import type { HeaderReader, ApiErrorFormat } from "../../wire/apis/api-error-format.ts";
 import type { UsageLimits } from "../kv/limits.ts";
-import { dollars, moneyHeaders, nearBudgets, nearBudgetWarning } from "./keys/money-headers.ts";
-import type { BodyLease } from "./body-budget.ts";
+import { dollars } from "./keys/money-headers.ts";
+import { Caller, Held } from "./caller.ts";
 import { ClientGone } from "./exchange.ts";
 import type { AnswerSink, HttpExchange, HeaderFields } from "./exchange.ts";
-import type { Client } from "./keys/key-ring.ts";
-import { UsageLease } from "./keys/usage-lease.ts";
 import type { Mask } from "./mask.ts";
 import type { ServedModel } from "./model-directory.ts";
 import type { ObservedApi } from "./request-facts.ts";
@@ -87,50 +82,62 @@ export interface BodyOptions
   readonly runsHostedTools?: boolean | undefined;
 }
 
-/** One request and its answer: who asks, and the headers that every answer has. Sends one answer only. */
+/** What a warning is about: what the request asks for, how long its model stays loaded, or what its client may still spend. */
+type WarningSource = "request" | "keepLoaded" | "budget";
+
+/** One request and its answer. Sends one answer only. */
 export class Reply {
   readonly requestId: string;
   readonly record: RequestRecord;
   readonly exchange: HttpExchange;
-  /** What the answer is written to: the exchange, unless the answer can go on without it. */
-  sink: AnswerSink;
+  /** How the API of the path writes keys, headers and errors. */
+  readonly conventions: ApiErrorFormat;
+  readonly caller = new Caller();
+  readonly held = new Held();
+  #sink: AnswerSink;
   /** The client's header `X-Truewire-Wire`. Precedence: header, model, server. */
-  requestedProfile: Profile | undefined;
-  /** Absent if no key is required. */
-  client: Client | undefined;
-  /** The memory that the body takes from the server's budget. */
-  bodyLease: BodyLease | undefined;
-  /** Present if what the request uses is counted. */
-  usageLease: UsageLease | undefined;
-  /** The path needs no key, but others do, and the client has none or one for some models only: it must not learn model names. */
-  isStranger = false;
-  /** Added to every answer. */
-  headers: HeaderFields = {};
-  conventions: ApiErrorFormat = openaiErrorFormat;
+  #requestedProfile: Profile | undefined;
   /** The profile of the server, or of the model once it is known. */
   #configuredProfile: Profile;
-  /** The client's own key, if its upstream gets it. */
-  ownKey: ClientKey | undefined;
+  /** Added to every answer. */
+  #headers: HeaderFields = {};
+  readonly #warnings = new Map<WarningSource, readonly string[]>();
   #mask: Mask;
   #sent = false;
 
   constructor(
     exchange: HttpExchange,
     requestId: string,
+    conventions: ApiErrorFormat,
     record: RequestRecord,
     settings: Pick<ServiceSettings, "profile" | "mask">,
   ) {
     this.exchange = exchange;
-    this.sink = exchange;
+    this.#sink = exchange;
     this.requestId = requestId;
+    this.conventions = conventions;
     this.record = record;
     this.#configuredProfile = settings.profile;
     this.#mask = settings.mask;
   }
 
+  /** What the answer is written to: the exchange, unless the answer continues without it. */
+  get sink(): AnswerSink {
+    return this.#sink;
+  }
+
+  writeTo(sink: AnswerSink): void {
+    this.#sink = sink;
+  }
+
   /** The profile of this answer, errors included. */
   get profile(): Profile {
-    return this.requestedProfile ?? this.#configuredProfile;
+    return this.#requestedProfile ?? this.#configuredProfile;
+  }
+
+  /** The client's choice comes before those of the model and the server. */
+  requestProfile(profile: Profile | undefined): void {
+    this.#requestedProfile = profile;
   }
 
   /** Sets the profile of the model (undefined: the server's) and returns the profile of the answer. */
@@ -159,43 +166,31 @@ export class Reply {
     this.record.watchers.listed?.hide(secret);
   }
 
+  /** A header that has been added. */
+  addedHeader(name: string): string | undefined {
+    return this.#headers[name];
+  }
+
+  /** Replaces all headers that have been added. */
+  replaceHeaders(headers: HeaderFields): void {
+    this.#headers = headers;
+  }
+
   /** Adds headers to the answer, and lets pages of other origins read them. */
   addHeaders(added: Readonly<Record<string, string>>): void {
-    const { [exposes]: exposed } = this.headers;
+    const { [exposes]: exposed } = this.#headers;
     if (exposed === undefined) {
-      this.headers = { ...this.headers, ...added };
+      this.#headers = { ...this.#headers, ...added };
       return;
     }
     const known = new Set(exposed.toLowerCase().split(", "));
     const names = [exposed, ...Object.keys(added).filter((name) => !known.has(name))].join(", ");
-    this.headers = { ...this.headers, ...added, [exposes]: names };
+    this.#headers = { ...this.#headers, ...added, [exposes]: names };
   }
 
-  /**
-   * Takes the request from the client's limits, and from its budgets `cost` nanodollars. Its usage is counted if it has a client or a
-   * price. Rejects with `FailureError` 429.
-   */
-  async takeLimits(
-    { stores: { limiter }, log }: Service,
-    { prompt, reserved = 0 }: TakenTokens = { prompt: 0 },
-    cost = 0,
-  ): Promise<void> {
-    const { client, record } = this;
-    if (!client && !record.asked.price) return;
-    const { owner = "", limits = {} } = client ?? {};
-    const { name = owner } = client ?? {};
-    const taken = await limiter.take(name, limits, prompt, reserved, cost);
-    this.addHeaders({ ...this.conventions.limitHeaders(taken.levels, Date.now()), ...moneyHeaders(taken.levels) });
-    if ("bound" in taken) throw rateLimitReached(taken, name, record.asked.model, Date.now());
-    this.usageLease = new UsageLease(taken, record, client?.limits !== undefined);
-    const { warnAt, near } = nearBudgets(limits.budget, taken.levels);
-    if (near.length === 0) return;
-    const warnings = near.map((level) => nearBudgetWarning(name, level));
-    // Once: the requests after this one only have the header.
-    if (near.some(({ limit, used }) => used - cost < limit * warnAt))
-      log.warn({ req: this.requestId, key: name, warnings }, "a budget is nearly spent");
-    const { [warning]: earlier } = this.headers;
-    this.addHeaders(warningHeader(earlier === undefined ? warnings : [earlier, ...warnings]));
+  /** Adds warnings to the header of the answer, in place of earlier ones of this source. */
+  warn(source: WarningSource, warnings: readonly string[]): void {
+    this.#warnings.set(source, warnings);
   }
 
   /** Status and headers have been sent. */
@@ -210,37 +205,37 @@ export class Reply {
     const fields: Record<string, string> = {};
     if (contentType !== null) fields["content-type"] = contentType;
     this.#addHead(fields, status);
-    Object.assign(fields, headers, bothWarnings(headers, this.headers));
+    Object.assign(fields, headers, this.#warningHeader(headers));
     this.record.watchers.inspection?.responseHeaders(fields);
     this.record.watchers.inspection?.responseText(body);
-    this.sink.send(status, fields, body);
+    this.#sink.send(status, fields, body);
   }
 
   /** Sends the status and the headers of a streamed answer. */
   open(headers: HeaderFields, status = 200): void {
     const fields = { ...headers };
     this.#addHead(fields, status);
-    Object.assign(fields, bothWarnings(headers, this.headers));
+    Object.assign(fields, this.#warningHeader(headers));
     this.record.watchers.inspection?.responseHeaders(fields);
-    this.sink.open(status, fields);
+    this.#sink.open(status, fields);
   }
 
   /** Sends a part of a streamed answer. Returns a promise if the reader is slow, as `Exchange.write`. */
   write(text: string): Promise<void> | undefined {
     const sent = this.#formatted(text);
     this.record.watchers.inspection?.responseText(sent);
-    return this.sink.write(sent);
+    return this.#sink.write(sent);
   }
 
   /** Sends the last part of a streamed answer and ends it. */
   end(text: string): void {
     const sent = this.#formatted(text);
     this.record.watchers.inspection?.responseText(sent);
-    this.sink.end(sent);
+    this.#sink.end(sent);
   }
 
   #formatted(text: string): string {
-    return this.sink.format === undefined ? text : this.sink.format(text);
+    return this.#sink.format === undefined ? text : this.#sink.format(text);
   }
 
   /** Sends an error in the form of the API. Anything but a `FailureError` is a defect: status 500, and the cause is logged. */
@@ -272,7 +267,14 @@ export class Reply {
     sent.headMs = Math.round(performance.now() - asked.receivedAt);
     // An answer that quotes a prompt must not become a page, whatever a browser thinks of its text.
     fields["x-content-type-options"] = "nosniff";
-    Object.assign(fields, this.conventions.answerHeaders(this.requestId, sent.headMs), this.headers);
+    Object.assign(fields, this.conventions.answerHeaders(this.requestId, sent.headMs), this.#headers);
+  }
+
+  /** The header of all warnings: those about the request, and an engine's about its answer. */
+  #warningHeader({ [warning]: ofAnswer }: HeaderFields): HeaderFields {
+    const warnings = [...this.#warnings.values()].flat();
+    if (ofAnswer !== undefined) warnings.push(ofAnswer);
+    return warnings.length === 0 ? {} : warningHeader(warnings);
   }
 }
 
@@ -287,13 +289,6 @@ function failureHeaders({ headers = {}, retryAfterSeconds }: GenerationFailure):
 const maxWarningLength = 1000;
 
 const warning = "x-truewire-warning";
-
-/** The warnings of an engine about its answer, after those about the request. */
-function bothWarnings(ofAnswer: HeaderFields, ofRequest: HeaderFields): HeaderFields {
-  const { [warning]: later } = ofAnswer;
-  const { [warning]: earlier } = ofRequest;
-  return later === undefined || earlier === undefined ? {} : warningHeader([earlier, later]);
-}
 
 /** The header that lists the parts of a request that the answer ignores, for developers without access to the log. */
 export function warningHeader(warnings: readonly string[]): HeaderFields {

@@ -61,11 +61,12 @@ export async function makeResumable(
   const headers = { ...streamHeaders, [resumeHeader]: `${aloneMs / 1000}s` };
   const owner = await storeOwnerOf(reply);
   const run = new Run({ headers, aloneMs });
-  reply.sink = new ResumableSink(exchange, run, () => {
+  const sink = new ResumableSink(exchange, run, () => {
     runs.add(owner, requestId, run);
     run.done = sendEvents(opened(exchange), run.events(), {}, settings.keepAliveMs).catch(() => exchange.cut());
     run.onReader = (what) => void (what === "came" ? sent.resumes++ : sent.lost++);
   });
+  reply.writeTo(sink);
   return headers;
 }
 

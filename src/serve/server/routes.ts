@@ -120,7 +120,7 @@ function routesOf(port: ServedPort): [string, ServerRoute][] {
 }
 
 async function listModels(reply: Reply, { directory, hostedTools }: Service): Promise<void> {
-  const models = modelsOf(reply.client, directory)
+  const models = modelsOf(reply.caller.client, directory)
     .list()
     .map(({ info }) => info);
   const contentType = "application/json";
@@ -133,12 +133,12 @@ async function listModels(reply: Reply, { directory, hostedTools }: Service): Pr
   reply.send(
     200,
     contentType,
-    others ?? writeModelList(models, reply.profile, hostedToolsOf(reply.client, hostedTools)?.names),
+    others ?? writeModelList(models, reply.profile, hostedToolsOf(reply.caller.client, hostedTools)?.names),
   );
 }
 
 function showModel(reply: Reply, { directory }: Service, name: string): void {
-  const models = modelsOf(reply.client, directory);
+  const models = modelsOf(reply.caller.client, directory);
   const model = models.find(name);
   if (!model) throw unknownModel(name, models, modelDoesNotExist(name));
   const profile = reply.useProfile(model.from.profile);

@@ -22,6 +22,7 @@ import { readJsonBody } from "./read-json.ts";
 import type { ReasoningEnd } from "./running-answers.ts";
 import type { Service } from "./service.ts";
 import { inTurns } from "./turns.ts";
+import { takeLimits } from "./keys/take-limits.ts";
 
 /** The body of an endpoint of llama.cpp's server, in which `model` is optional. The endpoint reads the rest once it has the model. */
 interface BodyOfModel extends NamedRequest {
@@ -78,7 +79,7 @@ export const applyTemplateEndpoint: ModelEndpoint<BodyOfModel> = {
         message: `The template of '${name}' is not known: only local models report it.`,
         status: 501,
       });
-    const owner = reply.client && { owner: reply.client.owner };
+    const owner = reply.caller.client && { owner: reply.caller.client.owner };
     const question = { kind: "apply-template", request: { ...request, model: model.engineModel, ...owner } } as const;
     const prompt = await untilGone(reply, engine.ask(question, reply.exchange.departure.signal));
     reply.send(200, "application/json", JSON.stringify({ prompt }));
@@ -136,7 +137,7 @@ export async function askUpstream<K extends "count-tokens" | "compact">(
   if (!canAnswer(engine, kind)) return undefined;
   const { request: seen } = await seenByHook(request, model, reply, service);
   try {
-    const own = { model: engineModel, ...(reply.ownKey && { clientKey: reply.ownKey }) };
+    const own = { model: engineModel, ...(reply.caller.ownKey && { clientKey: reply.caller.ownKey }) };
     const question = { kind, request: { ...seen, ...own } } as EngineQuestion<K>;
     return await engine.ask(question, departure.signal);
   } catch (error) {
@@ -185,7 +186,7 @@ export function answerAdapters(reply: Reply, service: Service): void {
 }
 
 /** The model in the query, or all models. Throws `FailureError` 404. */
-function requestedModels({ client, exchange, profile }: Reply, service: Service): readonly ServedModel[] {
+function requestedModels({ caller: { client }, exchange, profile }: Reply, service: Service): readonly ServedModel[] {
   const directory = modelsOf(client, service.directory);
   const name = exchange.query("model");
   return name === undefined ? directory.list() : [modelNamed(name, directory, profile)];
@@ -212,13 +213,13 @@ const endReasoning = "reasoning_end";
  * the request must have `reasoning_control`; here, every answer can be controlled.
  */
 export async function controlAnswer(reply: Reply, service: Service): Promise<void> {
-  await reply.takeLimits(service);
+  await takeLimits(reply, service);
   const { id, action } = objectBody(await readJsonBody(reply, service));
   if (typeof id !== "string" || id === "")
     throw invalidRequest("Missing 'id': the id of the running answer, or of its request (x-request-id).", "id");
   if (action !== endReasoning)
     throw invalidRequest(`Invalid value for 'action': expected "${endReasoning}".`, "action", "invalid_value");
-  const result = await service.answers.endReasoning(reply.client?.owner ?? "", id);
+  const result = await service.answers.endReasoning(reply.caller.client?.owner ?? "", id);
   if (result !== "ended") throw notEnded(result);
   reply.send(200, "application/json", JSON.stringify({ success: true }));
 }

@@ -21,6 +21,7 @@ import type { Service } from "../service.ts";
 import { inTurns } from "../turns.ts";
 import { ClientBatches, inputKey, resultsKey } from "./stored-batches.ts";
 import type { StoredBatch } from "./stored-batches.ts";
+import { takeLimits } from "../keys/take-limits.ts";
 
 /** The completion window, in seconds. */
 const windowSeconds = 86_400;
@@ -69,7 +70,7 @@ function endpoint(form: BatchForm, answer: (call: BatchCall) => Promise<void>): 
 
 async function create(call: BatchCall): Promise<void> {
   const { reply, store, batches, service } = call;
-  await reply.takeLimits(service);
+  await takeLimits(reply, service);
   const body = bodyOf(createBatch, await readJsonBody(reply, service), reply);
   const { input_file_id: inputId, endpoint, metadata, output_expires_after: expiry } = body;
   if (metadata) checkMetadata(metadata);
@@ -92,7 +93,7 @@ async function create(call: BatchCall): Promise<void> {
 
 async function createMessages(call: BatchCall): Promise<void> {
   const { reply, batches, service } = call;
-  await reply.takeLimits(service);
+  await takeLimits(reply, service);
   const lines = await inTurns(readRequests(await readJsonBody(reply, service)));
   const id = messageBatchId(random);
   await batches.setText(inputKey(id), withLineEnds(lines));

@@ -12,6 +12,7 @@ import type { FormFile } from "../read-form.ts";
 import type { EndpointHandler, Reply } from "../reply.ts";
 import type { Service } from "../service.ts";
 import { ClientFiles, contentBytes } from "./client-files.ts";
+import { takeLimits } from "../keys/take-limits.ts";
 
 /** Where the server keeps files. Throws `FailureError` 404 if it keeps none. */
 export function requireFiles({ stores: { files } }: Service): FileStore {
@@ -43,7 +44,7 @@ interface FilesCall {
 
 /** `POST /files` */
 export const uploadFile: EndpointHandler = withFiles(async ({ form, store, files }, reply, service) => {
-  await reply.takeLimits(service);
+  await takeLimits(reply, service);
   const members = await readUpload(reply, service);
   const { file } = members as { readonly file?: FormFile | string };
   if (typeof file !== "object") throw missingFile();

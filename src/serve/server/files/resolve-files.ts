@@ -39,7 +39,7 @@ async function resolve(body: unknown, ids: readonly string[], reply: Reply, serv
   } catch (error) {
     throw storeFailure(error);
   }
-  const { bodyLease } = reply;
-  if (found.size > 0) bodyLease?.complete(bodyLease.size + size);
+  const { body: lease } = reply.held;
+  if (found.size > 0) lease?.complete(lease.size + size);
   return withFiles(body, found);
 }

@@ -118,7 +118,7 @@ function ask(
   member: "request" | "answer",
   input: HookRequest | HookPart,
   context: HookContext,
-  { client }: Reply,
+  { caller: { client } }: Reply,
   { hook }: Service,
   signal: AbortSignal,
 ): Promise<unknown> {

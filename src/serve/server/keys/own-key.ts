@@ -13,12 +13,11 @@ export async function strangersOf(key: string): Promise<Client> {
 
 /** Takes the key of the request for its upstream, whose limits then hold for the key. Throws `FailureError` 401 without a key. */
 export function takeOwnKey(reply: Reply, { passKey }: ServedEngine): void {
-  const { client, key, exchange, record } = reply;
+  const { caller, key, exchange, record } = reply;
   if (!passKey) return;
-  if (!client || key === "") throw missingApiKey();
+  if (!caller.client || key === "") throw missingApiKey();
   const others = exchange.header("x-api-key") ?? exchange.header("x-goog-api-key");
   const isBearer = others === undefined && /^bearer\s/i.test(exchange.header("authorization") ?? "");
-  reply.ownKey = new SentKey(key, isBearer, record.asked.api?.name);
-  reply.client = { ...client, ...(passKey.limits && { limits: passKey.limits }) };
+  caller.usesOwnKey(new SentKey(key, isBearer, record.asked.api?.name), passKey.limits);
   reply.hide(key);
 }
