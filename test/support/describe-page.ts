@@ -59,10 +59,18 @@ export function openPlayForEach(
     });
     use({ page: tab.page, asked });
   });
-  afterEach(async () => {
+  afterEach(async ({ task }) => {
+    // A test that waits in vain does not say what it saw.
+    if (tab && task.result?.state === "fail") console.log(`the page at the end:\n${await textOf(tab.page)}`);
     await tab?.close();
     expect(tab?.wrong).toEqual([]);
   });
+}
+
+/** What the page shows, or that its scripts do not run. */
+async function textOf(page: Page): Promise<string> {
+  const busy = new Promise<string>((resolve) => setTimeout(resolve, 5000, "it does not answer").unref());
+  return Promise.race([page.evaluate<string>("document.body.innerText").catch(String), busy]);
 }
 
 /** The program that answers these tests. */

@@ -1,7 +1,7 @@
 import { createServer as createHttpServer } from "node:http";
 import { createSecureServer } from "node:http2";
-import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Session } from "node:http2";
-import type { AddressInfo } from "node:net";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { AddressInfo, Socket } from "node:net";
 import { Agent, fetch as undiciFetch } from "undici";
 import type { TruewireConfig } from "../../src/serve/config/schema.ts";
 import { createHandler } from "../../src/server.ts";
@@ -30,8 +30,8 @@ const overHttp2: Transport = {
     const handler = createHandler(config);
     const { cert = "", key = "" } = certificate ?? {};
     const http2 = createSecureServer({ allowHTTP1: true, cert, key }, handler as unknown as Http2Listener);
-    const sessions = new Set<ServerHttp2Session>();
-    http2.on("session", (session) => sessions.add(session));
+    const sockets = new Set<Socket>();
+    http2.on("connection", (socket: Socket) => sockets.add(socket));
     await new Promise<void>((resolve) => http2.listen(0, "127.0.0.1", resolve));
     const { port } = http2.address() as AddressInfo;
     const dispatcher = new Agent({ allowH2: true, connect: { ca: cert, timeout: waitMs } });
@@ -46,7 +46,8 @@ const overHttp2: Transport = {
       async close() {
         await handler.close(0);
         await dispatcher.destroy();
-        for (const session of sessions) session.destroy();
+        // In Node 24, a session that is destroyed with bytes to write sometimes keeps its connection open, and the server never closes.
+        for (const socket of sockets) socket.destroy();
         await new Promise((resolve) => http2.close(resolve));
       },
     };
