@@ -13,9 +13,7 @@ import { example } from "./serve.ts";
 
 /** `truewire check`: does a server follow the OpenAI API, and Anthropic's Messages API? */
 export function checkCommand(program: Command): void {
-  program
-    .command("check")
-    .addHelpText("before", example("truewire check http://localhost:11434/v1"))
+  command(program, "check", "truewire check http://localhost:11434/v1")
     .description("check whether a server, or a captured answer, follows the OpenAI API or Anthropic's Messages API")
     .argument("[url]", "the API's base URL, such as http://localhost:11434/v1")
     .option("--model <name>", "the model to ask (default: the first that the server lists)")
@@ -39,17 +37,24 @@ export function checkCommand(program: Command): void {
     )
     .option("--request <file>", "with --file: the request of that answer, as JSON")
     .option("--list", "list every rule, as Markdown")
-    .action(async (url: string | undefined, options: Record<string, string>) => {
-      const { checkAction } = await import("./check-action.ts");
-      process.exitCode = await checkAction(url, options);
-    });
+    .action(async (url: string | undefined, options: Record<string, string>) =>
+      exits((await import("./check-action.ts")).checkAction(url, options)),
+    );
+}
+
+/** A command whose help begins with the line that most people need. */
+function command(parent: Command, name: string, line: string): Command {
+  return parent.command(name).addHelpText("before", example(line));
+}
+
+/** Ends the command with this exit code. */
+async function exits(code: Promise<number>): Promise<void> {
+  process.exitCode = await code;
 }
 
 /** `truewire between`: what does a gateway lose? */
 export function betweenCommand(program: Command): void {
-  program
-    .command("between")
-    .addHelpText("before", example("truewire between http://127.0.0.1:4000 --client messages --vendor openai"))
+  command(program, "between", "truewire between http://127.0.0.1:4000 --client messages --vendor openai")
     .description(
       "send requests through a gateway to the double of a vendor, and report what was lost in either direction",
     )
@@ -88,34 +93,24 @@ export function betweenCommand(program: Command): void {
     .option("--baseline <file>", "an earlier report in JSON: only what is new in this one fails")
     .option("--timeout <seconds>", "the time limit of one request", "60")
     .option("--concurrency <n>", "the number of requests that run in parallel", "8")
-    .action(async (url: string, options) => {
-      const { betweenAction } = await import("./between-action.ts");
-      process.exitCode = await betweenAction(url, options);
-    });
+    .action(async (url: string, options) => exits((await import("./between-action.ts")).betweenAction(url, options)));
 }
 
 /** `truewire vendor`: the vendor double of `truewire between`, alone. */
 export function vendorCommand(program: Command): void {
-  program
-    .command("vendor")
-    .addHelpText("before", example("truewire vendor --api messages"))
+  command(program, "vendor", "truewire vendor --api messages")
     .description("serve the exact double of a vendor: it refuses what the vendor refuses, and answers from a script")
     .option("--api <api>", "chat, responses, messages, ollama or gemini", "chat")
     .option("--port <number>", "the port", "9001")
     .option("--host <address>", "the address", "127.0.0.1")
     .option("--model <name...>", "the models that it has", ["between"])
     .option("--script <file>", "a list of answers as JSON, which are given in turn (default: a short text)")
-    .action(async (options) => {
-      const { vendorAction } = await import("./between-action.ts");
-      await vendorAction(options);
-    });
+    .action(async (options) => (await import("./between-action.ts")).vendorAction(options));
 }
 
 /** `truewire doctor`: what is wrong with a server, or with this machine? */
 export function doctorCommand(program: Command): void {
-  program
-    .command("doctor")
-    .addHelpText("before", example("truewire doctor localhost:11434"))
+  command(program, "doctor", "truewire doctor localhost:11434")
     .description("find what is wrong with a server, or without URL with this machine, and what cures it")
     .argument("[url]", "the API's base URL, such as http://localhost:11434/v1")
     .option("--model <name>", "the model to ask (default: the first that the server lists)")
@@ -123,17 +118,14 @@ export function doctorCommand(program: Command): void {
     .option("--timeout <seconds>", "the time for everything; what is not reached in it is reported", "10")
     .option("--json", "print the findings as JSON")
     .option("--write <file>", "write what the server refuses into the entry of its URL in a configuration file")
-    .action(async (url: string | undefined, options) => {
-      const { doctorAction } = await import("./doctor-action.ts");
-      process.exitCode = await doctorAction(url, options);
-    });
+    .action(async (url: string | undefined, options) =>
+      exits((await import("./doctor-action.ts")).doctorAction(url, options)),
+    );
 }
 
 /** `truewire launch`: starts a coding agent against a server. */
 export function launchCommand(program: Command): void {
-  program
-    .command("launch")
-    .addHelpText("before", example("truewire launch claude"))
+  command(program, "launch", "truewire launch claude")
     .description("start an installed coding agent with a Truewire; the agent's own configuration stays as it is")
     .argument("[agent]", "codex, claude, opencode, crush, qwen, gemini or continue")
     .argument("[targets...]", "what to serve to it, with the options of truewire serve (default: see --url)")
@@ -167,12 +159,9 @@ export function launchCommand(program: Command): void {
 
 /** `truewire models`: what a running server does with its local models. */
 export function modelsCommand(program: Command): void {
-  const models = program
-    .command("models")
-    .addHelpText("before", example("truewire models list"))
-    .description(
-      "list, load, unload, pull and keep the local models of a running server; forget what was learned about upstreams",
-    );
+  const models = command(program, "models", "truewire models list").description(
+    "list, load, unload, pull and keep the local models of a running server; forget what was learned about upstreams",
+  );
   const add = (name: string, description: string): Command =>
     models
       .command(name)
@@ -187,59 +176,42 @@ export function modelsCommand(program: Command): void {
     .option("--json", "as the server sends it")
     .option("--verbose", "also what the servers of upstreams accept, and how that is known")
     .option("--watch", "show every change, until the server stops; with --json, one state a line")
-    .action(async (options) => {
-      const { listModels } = await import("./models-action.ts");
-      await listModels(options);
-    });
+    .action(async (options) => (await import("./models-action.ts")).listModels(options));
   for (const [verb, description, argument] of modelVerbs) {
     add(verb, description)
       .argument("<model>", argument)
-      .action(async (model: string, options) => {
-        const { changeModel } = await import("./models-action.ts");
-        await changeModel(verb, model, options);
-      });
+      .action(async (model: string, options) => (await import("./models-action.ts")).changeModel(verb, model, options));
   }
   add("forget", "forget what refusals have taught about a model of an upstream")
     .argument("<model>", "the model's name")
     .argument("[lesson]", "one lesson, as `list --verbose` names it, such as drop.stop (default: all)")
     .option("--at <url>", "only at this server of the upstream")
-    .action(async (model: string, lesson: string | undefined, options) => {
-      const { forgetLessons } = await import("./models-action.ts");
-      await forgetLessons(model, lesson, options);
-    });
+    .action(async (model: string, lesson: string | undefined, options) =>
+      (await import("./models-action.ts")).forgetLessons(model, lesson, options),
+    );
   add("keep", "never unload a model for another one, nor for being idle")
     .argument("<model>", "the model's name")
     .option("--off", "no longer keep it")
-    .action(async (model: string, options) => {
-      const { keepModel } = await import("./models-action.ts");
-      await keepModel(model, options);
-    });
+    .action(async (model: string, options) => (await import("./models-action.ts")).keepModel(model, options));
 }
 
 /** `truewire libraries`: the builds of llama.cpp that local models use. */
 export function librariesCommand(program: Command): void {
-  const libraries = program
-    .command("libraries")
-    .addHelpText("before", example("truewire libraries install"))
-    .description("list and install the builds of llama.cpp that local models use: CPU, CUDA, Vulkan, Metal");
+  const libraries = command(program, "libraries", "truewire libraries install").description(
+    "list and install the builds of llama.cpp that local models use: CPU, CUDA, Vulkan, Metal",
+  );
   libraries
     .command("list", { isDefault: true })
     .addHelpText("before", example("truewire libraries list"))
     .description("which builds are installed, which fit this machine, and why")
     .option("--json", "print the builds as JSON")
-    .action(async (options: { readonly json?: true }) => {
-      const { listLibraries } = await import("./libraries-action.ts");
-      await listLibraries(options);
-    });
-  libraries
-    .command("install")
-    .addHelpText("before", example("truewire libraries install vulkan"))
+    .action(async (options: { readonly json?: true }) =>
+      (await import("./libraries-action.ts")).listLibraries(options),
+    );
+  command(libraries, "install", "truewire libraries install vulkan")
     .description("download a build from the npm registry into your folder for data of programs")
     .argument("[build]", "cpu, cuda, vulkan or metal (default: the best that fits this machine)")
-    .action(async (build: string | undefined) => {
-      const { installLibraries } = await import("./libraries-action.ts");
-      await installLibraries(build);
-    });
+    .action(async (build: string | undefined) => (await import("./libraries-action.ts")).installLibraries(build));
 }
 
 const modelVerbs = [
@@ -250,9 +222,7 @@ const modelVerbs = [
 
 /** `truewire parse`: raw model text → message. */
 export function parseCommand(program: Command): void {
-  program
-    .command("parse")
-    .addHelpText("before", example("truewire parse --format hermes < text.txt"))
+  command(program, "parse", "truewire parse --format hermes < text.txt")
     .description("read what a model wrote: raw text from stdin → content, reasoning and tool calls, as JSON")
     .option("--format <name>", "how the model writes (`truewire formats` lists what is known)")
     .option("--template <file>", "find the format from this chat template: a Jinja file, or a GGUF that holds one")
@@ -260,17 +230,12 @@ export function parseCommand(program: Command): void {
     .option("--prefix <text>", "what the prompt already ended with, such as '<think>\\n'")
     .option("--events", "print the event stream, one JSON a line")
     .option("--jsonl", "one job a line: {id, format, text, prefix?, tools?, params?, chunks?}; one result a line")
-    .action(async (options: ParseOptions) => {
-      const { parse } = await import("./parse-action.ts");
-      await parse(options);
-    });
+    .action(async (options: ParseOptions) => (await import("./parse-action.ts")).parse(options));
 }
 
 /** `truewire formats`: what is known of how models write. */
 export function formatsCommand(program: Command): void {
-  program
-    .command("formats")
-    .addHelpText("before", example("truewire formats"))
+  command(program, "formats", "truewire formats")
     .description("list the formats of tool calls and reasoning that are known, with a sample of each")
     .option("--json", "print the descriptions themselves, as a configuration file takes them")
     .action(async (options: { readonly json?: true }) => {
@@ -281,9 +246,7 @@ export function formatsCommand(program: Command): void {
 
 /** `truewire render`: messages and a chat template → prompt. */
 export function renderCommand(program: Command): void {
-  program
-    .command("render")
-    .addHelpText("before", example("truewire render --template model.gguf < request.json"))
+  command(program, "render", "truewire render --template model.gguf < request.json")
     .description("print the prompt that a chat template makes of a request, a chat completions body on stdin")
     .option("--template <file>", "the chat template: a Jinja file, or a GGUF file that holds one")
     .option(
@@ -299,17 +262,12 @@ export function renderCommand(program: Command): void {
       "--jsonl",
       "read one job per line: {id, template | template_source, …a request's members}; print one result per line",
     )
-    .action(async (options: RenderOptions) => {
-      const { render } = await import("./render-action.ts");
-      await render(options);
-    });
+    .action(async (options: RenderOptions) => (await import("./render-action.ts")).render(options));
 }
 
 /** `truewire batch`: the requests of a file. */
 export function batchCommand(program: Command): void {
-  program
-    .command("batch")
-    .addHelpText("before", example("truewire batch requests.jsonl --model model.gguf"))
+  command(program, "batch", "truewire batch requests.jsonl --model model.gguf")
     .description("run the requests of a file, and go on where an earlier run has stopped")
     .argument("<file>", "JSONL: lines of OpenAI's batches, or bodies with messages, input or prompt")
     .option("--model <target>", "what answers: a target of truewire serve; with --url, the name of a model there")
@@ -319,17 +277,14 @@ export function batchCommand(program: Command): void {
     .option("--concurrency <n>", "the most requests that run at a time", "8")
     .option("--json", "print the counts as JSON")
     .addHelpText("after", "\nLines that have an answer in the output are not run again. Ctrl-C keeps what is done.")
-    .action(async (file: string, options: BatchOptions) => {
-      const { runBatch } = await import("./batch-action.ts");
-      process.exitCode = await runBatch(file, options);
-    });
+    .action(async (file: string, options: BatchOptions) =>
+      exits((await import("./batch-action.ts")).runBatch(file, options)),
+    );
 }
 
 /** `truewire repair`. */
 export function repairCommand(program: Command): void {
-  program
-    .command("repair")
-    .addHelpText("before", example("truewire repair < broken.sse > exact.sse"))
+  command(program, "repair", "truewire repair < broken.sse > exact.sse")
     .description(
       "repair a captured answer of any server: read it from stdin, write it to stdout as OpenAI would send it",
     )
@@ -340,17 +295,14 @@ export function repairCommand(program: Command): void {
       "many captures: one {id, endpoint, body} (or a line of truewire record) a line in, one {id, body, repairs} a line out",
     )
     .addHelpText("after", "\nThe repairs are listed on stderr.")
-    .action(async (options: { wire: string; from: string; jsonl?: boolean }) => {
-      const { repairStdin } = await import("./repair-action.ts");
-      await repairStdin(options);
-    });
+    .action(async (options: { wire: string; from: string; jsonl?: boolean }) =>
+      (await import("./repair-action.ts")).repairStdin(options),
+    );
 }
 
 /** `truewire cache why`: why a source processed prompts again. */
 export function cacheCommand(program: Command): void {
-  program
-    .command("cache")
-    .addHelpText("before", example("truewire cache why recording.jsonl"))
+  command(program, "cache", "truewire cache why recording.jsonl")
     .description("what of the prompts in recordings a cache could have held")
     .command("why")
     .addHelpText("before", example("truewire cache why recording.jsonl"))
@@ -359,17 +311,14 @@ export function cacheCommand(program: Command): void {
     .option("--price <dollars>", "what a million tokens of a prompt cost that are not cached")
     .option("--cached-price <dollars>", "what they cost if they are read from a cache (default: 0)")
     .option("--json", "print the requests as JSON")
-    .action(async (paths: readonly string[], options: CacheWhyOptions) => {
-      const { cacheWhy } = await import("./cache-action.ts");
-      process.exitCode = await cacheWhy(paths, options);
-    });
+    .action(async (paths: readonly string[], options: CacheWhyOptions) =>
+      exits((await import("./cache-action.ts")).cacheWhy(paths, options)),
+    );
 }
 
 /** `truewire record`. */
 export function recordCommand(program: Command): void {
-  program
-    .command("record")
-    .addHelpText("before", example("truewire record http://localhost:11434/v1"))
+  command(program, "record", "truewire record http://localhost:11434/v1")
     .description("sit in front of any server, pass everything on, and keep each request with its answer in a file")
     .argument("<url>", "the server's base URL, such as http://localhost:11434/v1")
     .option("-o, --output <file>", "the file that the exchanges are added to", "recording.jsonl")
@@ -382,17 +331,14 @@ export function recordCommand(program: Command): void {
       [],
     )
     .addHelpText("after", "\nThe file holds prompts and answers, and no headers of requests: no keys.")
-    .action(async (url: string, options: { output: string; host: string; port: string; corsOrigin: string[] }) => {
-      const { record } = await import("./record-action.ts");
-      await record(url, options);
-    });
+    .action(async (url: string, options: { output: string; host: string; port: string; corsOrigin: string[] }) =>
+      (await import("./record-action.ts")).record(url, options),
+    );
 }
 
 /** `truewire replay`. */
 export function replayCommand(program: Command): void {
-  program
-    .command("replay")
-    .addHelpText("before", example("truewire replay recording.jsonl"))
+  command(program, "replay", "truewire replay recording.jsonl")
     .description(
       "serve captured answers again, byte for byte and with their timing: a server for tests that never varies",
     )
@@ -404,22 +350,18 @@ export function replayCommand(program: Command): void {
     .option("-p, --port <number>", "the port; 0 takes any free port", "8080")
     .option("--speed <factor>", "the speed as a multiple of the recorded one; max sends everything immediately", "1")
     .addHelpText("after", "\nA request that is in no file is a 404 that shows the nearest one and what differs.")
-    .action(async (files: string[], options: { host: string; port: string; speed: string }) => {
-      const { replay } = await import("./replay-action.ts");
-      await replay(files, options);
-    });
+    .action(async (files: string[], options: { host: string; port: string; speed: string }) =>
+      (await import("./replay-action.ts")).replay(files, options),
+    );
 }
 
 /** `truewire config`: check a configuration file, or print its schema. */
 export function configCommand(program: Command): void {
-  const config = program
-    .command("config")
-    .addHelpText("before", example("truewire config check"))
-    .description("check a configuration file, or print its schema");
+  const config = command(program, "config", "truewire config check").description(
+    "check a configuration file, or print its schema",
+  );
 
-  config
-    .command("check")
-    .addHelpText("before", example("truewire config check truewire.yaml"))
+  command(config, "check", "truewire config check truewire.yaml")
     .description("check a configuration file and report every mistake with its line, and model files that do not exist")
     .argument("[file]", "the configuration file", "truewire.yaml")
     .action(async (file: string) => {
@@ -428,9 +370,7 @@ export function configCommand(program: Command): void {
       console.log(`${file} is valid. It has ${models === 1 ? "1 entry" : `${models} entries`} in models.`);
     });
 
-  config
-    .command("schema")
-    .addHelpText("before", example("truewire config schema > truewire.schema.json"))
+  command(config, "schema", "truewire config schema > truewire.schema.json")
     .description("print the JSON schema of configuration files, for editors")
     .action(async () => {
       const { configJsonSchema } = await import("../config/schema.ts");
@@ -440,10 +380,9 @@ export function configCommand(program: Command): void {
 
 /** `truewire keys`: make keys for clients, and show what they used. */
 export function keysCommand(program: Command): void {
-  const keys = program
-    .command("keys")
-    .addHelpText("before", example("truewire keys new --name alice"))
-    .description("make keys for clients; create, list and revoke those of a running server, and show what was used");
+  const keys = command(program, "keys", "truewire keys new --name alice").description(
+    "make keys for clients; create, list and revoke those of a running server, and show what was used",
+  );
   const add = (name: string, description: string, argument: string): Command =>
     keys
       .command(name)
@@ -469,72 +408,46 @@ export function keysCommand(program: Command): void {
     .option("--budget-total <dollars>", "the most US dollars in all")
     .option("--expires <time>", "when it stops working, such as 2027-01-31")
     .option("--json", "print the key and its settings as JSON")
-    .action(async (options) => {
-      const { createKey } = await import("./keys-action.ts");
-      await createKey(options);
-    });
+    .action(async (options) => (await import("./keys-action.ts")).createKey(options));
   add("list", "the keys of a running server, and what is used of their limits", "")
     .option("--json", "as the server sends it")
-    .action(async (options) => {
-      const { listKeys } = await import("./keys-action.ts");
-      await listKeys(options);
-    });
+    .action(async (options) => (await import("./keys-action.ts")).listKeys(options));
   add("revoke", "revoke a key that was created at a running server", " 3f0a94b7c2d15e68")
     .argument("<id>", "its id, as `list` shows it")
-    .action(async (id: string, options) => {
-      const { revokeKey } = await import("./keys-action.ts");
-      await revokeKey(id, options);
-    });
+    .action(async (id: string, options) => (await import("./keys-action.ts")).revokeKey(id, options));
   add("usage", "what keys used, by key, day and model", " --days 7")
     .option("--days <n>", "the last days, 1 to 92", "30")
     .option("--key <name>", "only this key")
     .option("--csv", "as CSV")
     .option("--json", "as JSON")
-    .action(async (options) => {
-      const { showUsage } = await import("./keys-action.ts");
-      await showUsage(options);
-    });
-  keys
-    .command("new")
-    .addHelpText("before", example("truewire keys new --name alice"))
+    .action(async (options) => (await import("./keys-action.ts")).showUsage(options));
+  command(keys, "new", "truewire keys new --name alice")
     .description("print a new key, once, and the lines for the configuration (keys) or the file of keys")
     .requiredOption("--name <name>", "whose key it is, such as alice")
     .option("--json", "print the key and its entry as JSON")
-    .action(async ({ name, json }: { readonly name: string; readonly json?: true }) => {
-      const { newKey } = await import("./keys-action.ts");
-      await newKey(name, json === true);
-    });
+    .action(async ({ name, json }: { readonly name: string; readonly json?: true }) =>
+      (await import("./keys-action.ts")).newKey(name, json === true),
+    );
 }
 
 /** `truewire service`: runs `truewire serve` when the user logs in. */
 export function serviceCommand(program: Command): void {
-  const service = program
-    .command("service")
-    .addHelpText("before", example("truewire service install model.gguf"))
-    .description("run truewire serve in the background, from when you log in (systemd)");
-  service
-    .command("install")
-    .addHelpText("before", example("truewire service install model.gguf --slots 2"))
+  const service = command(program, "service", "truewire service install model.gguf").description(
+    "run truewire serve in the background, from when you log in (systemd)",
+  );
+  command(service, "install", "truewire service install model.gguf --slots 2")
     .description("write the service's unit and start it; again: with other targets and options")
     .argument("[targets...]", "the targets and options of truewire serve; relative paths are relative to this folder")
     .usage("[--print] [targets and options of truewire serve...]")
     .option("--print", "print the file, and change nothing")
     .allowUnknownOption()
-    .action(async (_: readonly string[], options: { readonly print?: true }, command: Command) => {
-      const { installService } = await import("./service-action.ts");
-      installService(command.args, options);
-    });
-  service
-    .command("uninstall")
-    .addHelpText("before", example("truewire service uninstall"))
+    .action(async (_: readonly string[], options: { readonly print?: true }, command: Command) =>
+      (await import("./service-action.ts")).installService(command.args, options),
+    );
+  command(service, "uninstall", "truewire service uninstall")
     .description("stop the service and remove its file")
-    .action(async () => {
-      const { uninstallService } = await import("./service-action.ts");
-      uninstallService();
-    });
-  service
-    .command("status")
-    .addHelpText("before", example("truewire service status"))
+    .action(async () => (await import("./service-action.ts")).uninstallService());
+  command(service, "status", "truewire service status")
     .description("whether the service is installed and runs; exits with 1 if it does not run")
     .action(async () => {
       const { serviceStatus } = await import("./service-action.ts");
@@ -544,9 +457,7 @@ export function serviceCommand(program: Command): void {
 
 /** `truewire completion`: what a shell completes. */
 export function completionCommand(program: Command): void {
-  program
-    .command("completion")
-    .addHelpText("before", example('eval "$(truewire completion bash)"'))
+  command(program, "completion", 'eval "$(truewire completion bash)"')
     .description("print the script by which a shell completes commands and options")
     .addArgument(new Argument("<shell>", "the shell").choices(["bash", "zsh", "fish"]))
     .action(async (shell: Shell) => {
