@@ -1,3 +1,4 @@
+import type { Caller } from "./caller.ts";
 import type { Assembled, Keyspace, Keyspaces } from "../../wire/apis/port-state.ts";
 import { FailureError } from "../../wire/core/failure.ts";
 import { joinChunks } from "../../wire/core/json-chunks.ts";
@@ -5,7 +6,6 @@ import { BoundedIndex } from "../kv/memory-store.ts";
 import { ownerOf } from "../kv/store.ts";
 import type { Store } from "../kv/store.ts";
 import { hashOf } from "./keys/key-ring.ts";
-import type { Client } from "./keys/key-ring.ts";
 import type { HttpExchange } from "./exchange.ts";
 import { inTurns, turn } from "./turns.ts";
 
@@ -52,7 +52,7 @@ export async function storeOwnerOf({ caller: { client }, key, exchange }: OwnerF
 
 /** What of a `Reply` says whose request it answers. */
 interface OwnerFacts {
-  readonly caller: { readonly client: Client | undefined };
+  readonly caller: Caller;
   readonly key: string;
   readonly exchange: Pick<HttpExchange, "ofBatch">;
 }

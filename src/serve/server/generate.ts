@@ -1,3 +1,4 @@
+import { release } from "./caller.ts";
 import { turnSeal } from "../../wire/apis/turn-seal.ts";
 import { describeCacheMiss } from "../../wire/core/cache-miss.ts";
 import type { CacheMiss } from "../../wire/core/cache-miss.ts";
@@ -229,7 +230,7 @@ async function sendInBackground(answering: Answering, answer: DetachedAnswer): P
   const own = record.inBackground();
   const generation = begin(answering, own);
   // The body stays in memory until the response is complete.
-  const held = reply.held.handOver();
+  const held = reply.handOver();
   if (held.usage) held.usage.record = own;
   const onEnd = (): void => {
     running.end();
@@ -237,14 +238,14 @@ async function sendInBackground(answering: Answering, answer: DetachedAnswer): P
     watchers.metrics?.observe(own, outcome);
     own.watchers.listed?.ended(outcome, own);
     log.info(own.addFields({ req }), `${outcome} in the background`);
-    held.release();
+    release(held);
   };
   record.sent.detached = true;
   const run = await generateInBackground(service.runs, { generation, answer, owner, onEnd }, log).catch(
     (error: unknown) => {
       record.sent.detached = false;
       if (held.usage) held.usage.record = record;
-      held.release();
+      release(held);
       throw storeFailure(error);
     },
   );

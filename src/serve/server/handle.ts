@@ -23,6 +23,7 @@ import { readFormBody } from "./read-form.ts";
 import { resolveFiles } from "./files/resolve-files.ts";
 import { readJsonBody } from "./read-json.ts";
 import { EventStreamSink } from "./event-stream-sink.ts";
+import { release } from "./caller.ts";
 import { Reply } from "./reply.ts";
 import type { EndpointHandler, ModelEndpoint, NamedRequest, ServerRoute } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
@@ -192,7 +193,7 @@ async function findClient(reply: Reply, keys: Service["settings"]["keys"], isOpe
 }
 
 function useClient(reply: Reply, client: Client | undefined): void {
-  reply.caller.identify(client);
+  reply.identify({ client, isStranger: client === undefined || client.models !== undefined });
   reply.record.asked.keyName = client?.name;
 }
 
@@ -363,7 +364,7 @@ function account(reply: Reply, { log, requests, watchers }: Service): void {
   const { exchange, record, requestId: req, sink } = reply;
   const { asked, answer: measured } = record;
   const isDetached = record.sent.detached === true;
-  reply.held.release();
+  release(reply.held);
   const outcome = record.outcome(sink.departure.happened);
   requests.finish(outcome);
   if (measured.hasReasoning && asked.served && measured.fallback === undefined) noteReasoning(asked.served);

@@ -40,7 +40,8 @@ export async function receiveBytes(
   reply: Reply,
   { settings: { bodyLimit }, bodies }: Pick<Service, "settings" | "bodies">,
 ): Promise<{ readonly bytes: Uint8Array; readonly isPlain: boolean }> {
-  const lease = reply.held.bodyFrom(bodies);
+  const lease = reply.held.body ?? bodies.lease();
+  reply.hold({ body: lease });
   const bytes = await reply.exchange.readBody(bodyLimit, lease);
   const codings = codingsIn(reply.exchange.header("content-encoding"));
   const isPlain = codings.length === 0 || bytes.length === 0;

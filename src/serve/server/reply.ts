@@ -8,7 +8,7 @@ import type { GenerationRequest } from "../../wire/core/request.ts";
 import type { HeaderReader, ApiErrorFormat } from "../../wire/apis/api-error-format.ts";
 import type { UsageLimits } from "../kv/limits.ts";
 import { dollars } from "./keys/money-headers.ts";
-import { Caller, Held } from "./caller.ts";
+import type { Caller, Held } from "./caller.ts";
 import { ClientGone } from "./exchange.ts";
 import type { AnswerSink, HttpExchange, HeaderFields } from "./exchange.ts";
 import type { Mask } from "./mask.ts";
@@ -92,8 +92,8 @@ export class Reply {
   readonly exchange: HttpExchange;
   /** How the API of the path writes keys, headers and errors. */
   readonly conventions: ApiErrorFormat;
-  readonly caller = new Caller();
-  readonly held = new Held();
+  #caller: Caller = {};
+  #held: Held = {};
   #sink: AnswerSink;
   /** The client's header `X-Truewire-Wire`. Precedence: header, model, server. */
   #requestedProfile: Profile | undefined;
@@ -119,6 +119,29 @@ export class Reply {
     this.record = record;
     this.#configuredProfile = settings.profile;
     this.#mask = settings.mask;
+  }
+
+  get caller(): Caller {
+    return this.#caller;
+  }
+
+  identify(caller: Caller): void {
+    this.#caller = caller;
+  }
+
+  get held(): Held {
+    return this.#held;
+  }
+
+  hold(more: Held): void {
+    this.#held = { ...this.#held, ...more };
+  }
+
+  /** For an answer that outlasts its exchange: who gets what the request holds has to release it. */
+  handOver(): Held {
+    const held = this.#held;
+    this.#held = {};
+    return held;
   }
 
   /** What the answer is written to: the exchange, unless the answer continues without it. */

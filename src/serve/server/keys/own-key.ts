@@ -18,6 +18,10 @@ export function takeOwnKey(reply: Reply, { passKey }: ServedEngine): void {
   if (!caller.client || key === "") throw missingApiKey();
   const others = exchange.header("x-api-key") ?? exchange.header("x-goog-api-key");
   const isBearer = others === undefined && /^bearer\s/i.test(exchange.header("authorization") ?? "");
-  caller.usesOwnKey(new SentKey(key, isBearer, record.asked.api?.name), passKey.limits);
+  reply.identify({
+    ...caller,
+    client: { ...caller.client, ...(passKey.limits && { limits: passKey.limits }) },
+    ownKey: new SentKey(key, isBearer, record.asked.api?.name),
+  });
   reply.hide(key);
 }

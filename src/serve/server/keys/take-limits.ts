@@ -22,7 +22,7 @@ export async function takeLimits(
   const taken = await limiter.take(name, limits, prompt, reserved, cost);
   reply.addHeaders({ ...conventions.limitHeaders(taken.levels, Date.now()), ...moneyHeaders(taken.levels) });
   if ("bound" in taken) throw rateLimitReached(taken, name, record.asked.model, Date.now());
-  reply.held.countUsage(new UsageLease(taken, record, client?.limits !== undefined));
+  reply.hold({ usage: new UsageLease(taken, record, client?.limits !== undefined) });
   const { warnAt, near } = nearBudgets(limits.budget, taken.levels);
   if (near.length === 0) return;
   const warnings = near.map((level) => nearBudgetWarning(name, level));
