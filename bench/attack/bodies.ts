@@ -12,8 +12,8 @@ const slow: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Bodies that cost far more than their bytes. `test/http/body-bombs.test.ts` sends each of them to a gateway, and expects its answer, other
- * clients' answers meanwhile and little memory. So only each eighth is tried without `--all`: here, on a local model.
+ * Bodies that cost far more than their bytes. `test/http/body-bombs.test.ts` sends them to a gateway, and expects its answer, other
+ * clients' answers meanwhile and little memory. So only each eighth, which that test does not try by day, is tried without `--all`: here, on a local model.
  */
 export const attacks: readonly Attack[] = bodyBombs.map(({ name, make, path, told }, at) => ({
   name,

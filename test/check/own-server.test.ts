@@ -37,26 +37,26 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test.each<["lean" | "exact", string]>([
-  ["lean", "programmed"],
-  ["exact", "random"],
-  ...(isNightly
-    ? ([
-        ["lean", "random"],
-        ["exact", "programmed"],
-      ] as ["lean" | "exact", string][])
-    : []),
-])("profile %s, the %s model", async (wire, model) => {
+/** Noise costs three times as much: by day only the requests for texts. */
+const texts = isNightly ? {} : { only: ["text", "messages/text"] };
+
+test.each<["lean" | "exact", string, { only?: readonly string[] }]>([
+  ["lean", "programmed", {}],
+  ["exact", "programmed", {}],
+  ["lean", "random", texts],
+  ["exact", "random", texts],
+])("profile %s, the %s model", async (wire, model, some) => {
   const url = `${servers.get(wire)?.url}/v1`;
-  const run = await runCheck({ url, model, profile: wire, timeout: waitMs, concurrency: 2 });
+  const run = await runCheck({ url, model, profile: wire, timeout: waitMs, concurrency: 2, ...some });
   const found = run.judged.flatMap(({ id, findings }) =>
     findings
       .filter(({ rule }) => ruleNamed(rule).severity !== "note")
       .map(({ rule, found: what }) => `${id}: ${rule}: ${what}`),
   );
   expect(found).toEqual([]);
-  expect(run.judged.length).toBeGreaterThan(120);
-  expect(run.judged.filter(({ id }) => id.startsWith("messages/")).length).toBeGreaterThan(50);
+  const isAll = some.only === undefined;
+  expect(run.judged.length).toBeGreaterThan(isAll ? 120 : 5);
+  expect(run.judged.filter(({ id }) => id.startsWith("messages/")).length).toBeGreaterThan(isAll ? 50 : 0);
 });
 
 test.each(["lean", "exact"])("Gemini's API in profile %s, its first model", async (wire) => {

@@ -12,8 +12,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { isNightly } from "../support/runs.ts";
 import { claudeCode } from "../support/claude-code.ts";
 import { codexLauncher } from "../support/codex.ts";
@@ -24,9 +25,9 @@ import type { Asked, TurnItem, TurnsServer } from "../support/serve-turns.ts";
 import { waitMs } from "../support/hang.ts";
 
 const opencodePlatform = `opencode-${process.platform}-${process.arch}`;
-const opencodeModules = npmPackage(`${opencodePlatform}@1.18.33`);
-
-const geminiModules = npmPackage("@google/gemini-cli@0.61.0");
+// What is run at night only is downloaded at night only.
+const opencodeModules = isNightly ? npmPackage(`${opencodePlatform}@1.18.33`) : undefined;
+const geminiModules = isNightly ? npmPackage("@google/gemini-cli@0.61.0") : undefined;
 
 /** The files of the real agents; undefined where one cannot be had. */
 const installed: Readonly<Record<string, string | undefined>> = {
@@ -39,12 +40,19 @@ const installed: Readonly<Record<string, string | undefined>> = {
 const program = `scripted=${resolve("test/fixtures/turns-program.js")}`;
 const nowhere = "http://127.0.0.1:9";
 
+let compiled: string;
 let root: string;
 let server: TurnsServer | undefined;
+beforeAll(() => {
+  compiled = mkdtempSync(join(tmpdir(), "truewire-compiled-"));
+});
+afterAll(() => rmSync(compiled, { recursive: true, force: true }));
 beforeEach(() => {
   mkdirSync(resolve(".cache"), { recursive: true });
   root = mkdtempSync(join(resolve(".cache"), "launch-"));
-  for (const name of ["bin", "home", "work", "cache", "tmp"]) mkdirSync(join(root, name));
+  for (const name of ["bin", "home", "work", "cache/truewire", "tmp"]) mkdirSync(join(root, name), { recursive: true });
+  // What V8 has compiled for one test is used by the others.
+  symlinkSync(compiled, join(root, "cache/truewire/compiled"));
 });
 afterEach(async () => {
   await server?.close();

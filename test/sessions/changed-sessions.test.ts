@@ -9,6 +9,7 @@ import { listOf, objectOf } from "../doubles/chat-server.ts";
 import type { Double, Json } from "../doubles/chat-server.ts";
 import { userText } from "../doubles/task.ts";
 import { changingSources } from "./known-failures.ts";
+import { dailyPart } from "../support/runs.ts";
 import { serveSources, sources } from "./sources.ts";
 import type { Running } from "./sources.ts";
 
@@ -74,14 +75,18 @@ interface Ends {
   readonly refusals: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Runs a session of each client over each of the sources, all at the same time. */
+let rounds = 0;
+
+/** Runs a session of each client over each of the sources, by day of half of the clients for each, all at the same time. */
 async function everySession(
   run: (session: ChangedSession, source: string) => Promise<void>,
   names: readonly string[] = chosen.map(({ name }) => name),
 ): Promise<Ends> {
   const before = names.map((name) => doubleOf(name).refusals.length);
-  const runs = names.flatMap((source) =>
-    clients.map(async (client) => {
+  // The next test has the other half.
+  const round = rounds++;
+  const runs = names.flatMap((source, at) =>
+    (names.length === 1 ? clients : dailyPart(clients, 2, at + round)).map(async (client) => {
       try {
         await run(new ChangedSession(client), source);
         return [];
