@@ -1,7 +1,9 @@
-import { type AssistantPart, type ContentPart } from "../../core/message.ts";
+import type { AssistantPart, Content, ContentPart } from "../../core/message.ts";
+import { withMark } from "../request/cache-mark.ts";
 import { given, type JsonObject } from "../../core/json.ts";
 import { invalidType, missingParameter, unsupportedEnumValue } from "../request/refusals.ts";
-import { assistantContentParts, inputParts, parsed, typed } from "./request-schema.ts";
+import { assistantContentParts, cacheBreakpoint, inputParts, parsed, typed } from "./request-schema.ts";
+import { cacheTtls, minutesOfTtl } from "./schema.ts";
 
 /** Types of parts that programs mix up, chat's among them; accepted unless the request is judged strictly. */
 const otherNames: Readonly<Record<string, string>> = {
@@ -11,7 +13,29 @@ const otherNames: Readonly<Record<string, string>> = {
   file: "input_file",
 };
 
-export function readInputPart(part: JsonObject, path: string, strict: boolean): ContentPart {
+/** Reads what a user, a system or a tool says. `cacheTtl`: how long a breakpoint without a time of its own is cached. */
+export function readInputContent(
+  content: string | readonly JsonObject[],
+  path: string,
+  strict: boolean,
+  cacheTtl: string | undefined,
+): Content {
+  if (typeof content === "string") return content;
+  return content.map((value, index) => {
+    const place = `${path}[${index}]`;
+    const part = readInputPart(value, place, strict);
+    if (part.type === "refusal") return part;
+    // OpenRouter's mark, as in its other APIs.
+    if ((value["prompt_cache_breakpoint"] ?? null) === null) return withMark(part, value);
+    const at = `${place}.prompt_cache_breakpoint`;
+    const ttl = parsed(cacheBreakpoint, value["prompt_cache_breakpoint"], at)?.ttl ?? cacheTtl;
+    const minutes = minutesOfTtl(ttl ?? cacheTtls[0]);
+    if (minutes === undefined && strict) throw unsupportedEnumValue(`${at}.ttl`, String(ttl), cacheTtls);
+    return { ...part, cacheMinutes: minutes ?? 30 };
+  });
+}
+
+function readInputPart(part: JsonObject, path: string, strict: boolean): ContentPart {
   const { type } = parsed(typed, part, path);
   switch (strict ? type : (otherNames[type] ?? type)) {
     case "input_text":

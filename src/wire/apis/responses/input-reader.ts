@@ -10,7 +10,6 @@ import {
   type ToolMessage,
 } from "../../core/message.ts";
 import type { SealedValues } from "../../core/request.ts";
-import type { CallState } from "../../core/turn-state.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { given, type JsonObject } from "../../core/json.ts";
 import { qualifiedName } from "../../core/custom-tool.ts";
@@ -22,20 +21,21 @@ import type { SealedReasoning, TurnSeal } from "../turn-seal.ts";
 import { calledClientTool, clientToolResult } from "./client-tools.ts";
 import { hostedCallPart, isHostedItem, readContent } from "./hosted-items.ts";
 import { toolSearch } from "./items.ts";
+import { KnownCalls, noCalls, type OpenCall, type ReadCalls } from "./known-calls.ts";
+import { LeftOut, nothingLeftOut, type ReadLeftOut } from "./left-out.ts";
 import { readDeclaration } from "./read-tools.ts";
 import {
   approvalResponse,
   assistantMessage,
   clientItem,
-  cacheBreakpoint,
   inputItems,
   inputItemTypes,
   parsed,
 } from "./request-schema.ts";
-import { cacheTtls, hostedItemTypes, minutesOfTtl } from "./schema.ts";
+import { hostedItemTypes } from "./schema.ts";
 import { GrowingList, GrowingMap } from "./state/history.ts";
 import type { Recalled } from "./state/recall.ts";
-import { readInputPart, readSpoken } from "./input-parts.ts";
+import { readInputContent, readSpoken } from "./input-parts.ts";
 
 export interface InputOptions {
   /** What OpenAI refuses is refused; otherwise it is left out with a warning. */
@@ -59,12 +59,6 @@ export interface InputOptions {
   readonly anyResult?: boolean;
 }
 
-/** A call that no output has followed. */
-export interface OpenCall {
-  readonly id: string;
-  readonly type: "function_call" | "custom_tool_call";
-}
-
 /** An item that changes settings of the request, and where it is. */
 export interface ConfigurationUpdate {
   readonly item: z.output<typeof inputItems.configuration_update>;
@@ -77,51 +71,18 @@ const maxSteers = 32;
 /** The output of an async tool's call until its real one comes. */
 const noOutputYet = "The output is not available yet.";
 
-/** What is known of a call. */
-interface KnownCall {
-  /** The name of the tool; absent if only a result was read. */
-  readonly name?: string;
-  readonly hasResult?: boolean;
-  /** The call was left out, because it was cut and has no result. */
-  readonly isCut?: boolean;
-  /** The call of an async tool that has an output. */
-  readonly isAnswered?: boolean;
-  /** The call of a hosted tool that waits for the client's approval. */
-  readonly waiting?: ToolCallPart;
-  readonly isApproved?: boolean;
-  readonly state?: CallState;
-}
-
-/** The key of an MCP server's list among the calls: no id contains a space. */
-function listOf(label: unknown): string {
-  return `list of ${String(label)}`;
-}
-
 /** The result of a call that the client has not approved. */
 const deniedCall = "The user has denied this call.";
-
-interface Skipped {
-  /** Of the first item. */
-  readonly path: string;
-  readonly count: number;
-}
 
 /** What was read from a history. Another reader continues it. */
 export interface ReadHistory {
   readonly messages: GrowingList<Message>;
   /** The message of the model at the end, which may continue. */
   readonly turn: { readonly path: string; readonly parts: GrowingList<AssistantPart> } | null;
-  readonly calls: GrowingMap<KnownCall>;
-  /** What was left out, by reason, and the reasons in their order. */
-  readonly skipped: GrowingMap<Skipped>;
-  readonly reasons: GrowingList<string>;
+  readonly calls: ReadCalls;
+  readonly leftOut: ReadLeftOut;
   readonly found: GrowingList<Tool>;
   readonly updates: GrowingList<ConfigurationUpdate>;
-  /** The ids of the calls of async tools that no output has followed yet. */
-  readonly openAsync: readonly string[];
-  /** The calls that no output has followed yet. */
-  readonly openCalls: readonly OpenCall[];
-  readonly unaskedCalls: number;
   readonly encrypted: BodyCounter;
   readonly sealed: GrowingMap<SealedReasoning>;
 }
@@ -129,14 +90,10 @@ export interface ReadHistory {
 const nothingRead: ReadHistory = {
   messages: new GrowingList(),
   turn: null,
-  calls: new GrowingMap(),
-  skipped: new GrowingMap(),
-  reasons: new GrowingList(),
+  calls: noCalls,
+  leftOut: nothingLeftOut,
   found: new GrowingList(),
   updates: new GrowingList(),
-  openAsync: [],
-  openCalls: [],
-  unaskedCalls: 0,
   encrypted: new BodyCounter(),
   sealed: new GrowingMap(),
 };
@@ -156,50 +113,37 @@ export class InputReader {
     readonly before?: GrowingList<AssistantPart>;
     readonly parts: AssistantPart[];
   } | null;
-  /** The calls after those of `#before`, by their ids. */
-  readonly #calls = new Map<string, KnownCall>();
-  #unaskedCalls: number;
-  /** The ids of the calls of async tools that no output has followed yet. */
-  readonly #openAsync: Set<string>;
-  /** The calls that no output has followed yet, by their ids. */
-  readonly #openCalls: Map<string, OpenCall>;
+  readonly #calls: KnownCalls;
   readonly #encrypted: BodyCounter;
   readonly #sealed = new Map<string, SealedReasoning>();
   readonly #referred = new Set<string>();
   /** The hosted call that was read last, if its item does not show its result, and where it is. The next item may have it. */
   #unread: { readonly part: ToolCallPart; readonly item: JsonObject; readonly path: string } | undefined;
-  /** What was left out, by reason, including what `#before` has of the same reasons. */
-  readonly #skipped = new Map<string, Skipped>();
+  readonly #leftOut: LeftOut;
 
   constructor(options: InputOptions, withResult: ReadonlySet<unknown>, before = nothingRead) {
     this.#options = options;
     this.#withResult = withResult;
     this.#before = before;
     this.#turn = before.turn && { path: before.turn.path, before: before.turn.parts, parts: [] };
-    this.#unaskedCalls = before.unaskedCalls;
-    this.#openAsync = new Set(before.openAsync);
-    this.#openCalls = new Map(before.openCalls.map((call) => [call.id, call]));
+    this.#calls = new KnownCalls(before.calls);
+    this.#leftOut = new LeftOut(before.leftOut);
     this.#encrypted = before.encrypted.copy();
   }
 
   /** Returns what was read, for readers that continue. */
   soFar(): ReadHistory {
     this.#skipUnread();
-    const { messages, calls, skipped, reasons, found, updates } = this.#before;
-    for (const id of this.#withResult)
-      if (typeof id === "string") this.#calls.set(id, { ...this.#callOf(id), hasResult: true });
+    const { messages, found, updates } = this.#before;
+    for (const id of this.#withResult) if (typeof id === "string") this.#calls.note(id, { hasResult: true });
     const parts = this.#turn?.before ?? new GrowingList<AssistantPart>();
     return {
       messages: messages.with(this.#messages),
       turn: this.#turn && { path: this.#turn.path, parts: parts.with(this.#turn.parts) },
-      calls: calls.with(this.#calls),
-      skipped: skipped.with(this.#skipped),
-      reasons: reasons.with([...this.#skipped.keys()].filter((reason) => skipped.get(reason) === undefined)),
+      calls: this.#calls.soFar(),
+      leftOut: this.#leftOut.soFar(),
       found: found.with(this.#options.found),
       updates: updates.with(this.#options.updates),
-      openAsync: [...this.#openAsync],
-      openCalls: [...this.#openCalls.values()],
-      unaskedCalls: this.#unaskedCalls,
       encrypted: this.#encrypted,
       sealed: this.#before.sealed.with(this.#sealed),
     };
@@ -209,13 +153,10 @@ export class InputReader {
     this.#skipUnread();
     this.#endTurn();
     this.#answerAsyncCalls();
-    const { messages, skipped, reasons, found, updates, sealed } = this.#before;
+    const { messages, found, updates, sealed } = this.#before;
     if (sealed.size + this.#sealed.size > 0)
       this.#options.opened.values = { get: (value) => this.#sealed.get(value) ?? sealed.get(value) };
-    for (const reason of new Set([...reasons.toArray(), ...this.#skipped.keys()])) {
-      const { path, count } = this.#skipped.get(reason) ?? skipped.get(reason) ?? { path: "", count: 0 };
-      this.#options.warnings.push(`${path}${count > 1 ? ` and ${count - 1} more` : ""}: ${reason}`);
-    }
+    this.#options.warnings.push(...this.#leftOut.warnings());
     const ownTools = this.#options.found.splice(0);
     for (const tool of found.toArray(0, ownTools)) this.#options.found.push(tool);
     const ownUpdates = this.#options.updates.splice(0);
@@ -223,27 +164,18 @@ export class InputReader {
     return messages.toArray(0, this.#messages);
   }
 
-  /** The first call that no output follows. */
-  get openCall(): OpenCall | undefined {
-    return this.#openCalls.values().next().value;
+  get calls(): Pick<KnownCalls, "firstOpen" | "isListed"> {
+    return this.#calls;
   }
 
-  /** Whether the conversation contains the list of an MCP server's functions. */
-  isListed(label: string): boolean {
-    return this.#callOf(listOf(label)) !== undefined;
+  /** Reads what a user, a system or a tool says. */
+  #content(content: string | readonly JsonObject[], path: string): Content {
+    // The request's own time is for its own input: what was read from a history does not depend on the request.
+    return readInputContent(content, path, this.#isStrict, this.#isAgain ? undefined : this.#options.cacheTtl);
   }
 
   get #isStrict(): boolean {
     return this.#options.strict && !this.#isAgain;
-  }
-
-  #callOf(id: string): KnownCall | undefined {
-    return this.#calls.get(id) ?? this.#before.calls.get(id);
-  }
-
-  #called(id: string, name: string): void {
-    // A client may use the id of an earlier call again.
-    this.#calls.set(id, { ...this.#callOf(id), name, isAnswered: false });
   }
 
   /** `again`: the item was accepted before, and is not judged strictly. */
@@ -264,7 +196,7 @@ export class InputReader {
         return this.#reasoning(item, path);
       case "function_call":
       case "custom_tool_call":
-        this.#noteOpen(type, item);
+        this.#calls.opened(type, item);
         return this.#call(type, item, path);
       case "function_call_output":
       case "custom_tool_call_output": {
@@ -275,7 +207,7 @@ export class InputReader {
       case "tool_search_call": {
         if (!hasCallId(item)) break;
         const { call_id: id, arguments: searched } = parsed(inputItems[type], item, path);
-        this.#called(id, toolSearch);
+        this.#calls.called(id, toolSearch);
         const text = JSON.stringify(searched ?? {});
         return this.#spoken(path, { type: "tool-call", id, name: toolSearch, arguments: text });
       }
@@ -298,7 +230,7 @@ export class InputReader {
         // The last item of the input: the response is a compaction (request.ts). Any other is followed by that compaction.
         return;
       case "compaction":
-        return this.#skip(path, "a compaction of another server cannot be opened; it is left out");
+        return this.#leftOut.skip(path, "a compaction of another server cannot be opened; it is left out");
     }
     const call = calledClientTool(item);
     if (call) {
@@ -313,22 +245,22 @@ export class InputReader {
     if (isHostedItem(type) || type === "image_generation_call") return this.#hosted(item, path);
     if (type === "mcp_approval_response") return this.#approval(item, path);
     if (hostedItemTypes.some((hosted) => hosted === type))
-      return this.#skip(path, `an item of type ${type} is left out: the tool is not run here`);
+      return this.#leftOut.skip(path, `an item of type ${type} is left out: the tool is not run here`);
     if (this.#isStrict) throw unsupportedEnumValue(`${path}.type`, type, inputItemTypes);
-    this.#skip(path, `an item of unknown type ${JSON.stringify(type)} is left out`);
+    this.#leftOut.skip(path, `an item of unknown type ${JSON.stringify(type)} is left out`);
   }
 
   /** A call that has run on the server, with its result. */
   #hosted(item: JsonObject, path: string): void {
     const { type, approval_request_id: approvalId, encrypted_content: encrypted } = item;
     if (type === "mcp_list_tools") {
-      this.#calls.set(listOf(item["server_label"]), {});
+      this.#calls.listed(item["server_label"]);
       return;
     }
     const part = hostedCallPart(item);
     // The model has not called anything yet while its call waits for the client's approval.
     if (type === "mcp_approval_request") {
-      this.#calls.set(part.id, { ...this.#callOf(part.id), waiting: part });
+      this.#calls.note(part.id, { waiting: part });
       return;
     }
     const { text, callId = part.id } = (typeof encrypted === "string" ? this.#open(encrypted, path) : undefined) ?? {};
@@ -337,13 +269,13 @@ export class InputReader {
       this.#unread = { part, item, path };
       return;
     }
-    const isApproved = typeof approvalId === "string" && this.#callOf(approvalId)?.isApproved === true;
+    const isApproved = typeof approvalId === "string" && this.#calls.of(approvalId)?.isApproved === true;
     if (isApproved) return this.#result(approvalId, content, path);
     this.#hostedCall({ ...part, id: callId }, content, path);
   }
 
   #hostedCall(part: ToolCallPart, content: Content, path: string): void {
-    this.#called(part.id, part.name);
+    this.#calls.called(part.id, part.name);
     this.#spoken(path, part);
     this.#result(part.id, content, path);
   }
@@ -360,19 +292,19 @@ export class InputReader {
     if (this.#unread === undefined) return;
     const { item, path } = this.#unread;
     this.#unread = undefined;
-    this.#skip(path, `an item of type ${String(item["type"])} without its results is left out`);
+    this.#leftOut.skip(path, `an item of type ${String(item["type"])} without its results is left out`);
   }
 
   /** An approved call runs before the model continues. */
   #approval(item: JsonObject, path: string): void {
     const { approval_request_id: id, approve, reason } = parsed(approvalResponse, item, path);
-    const call = this.#callOf(id)?.waiting;
+    const call = this.#calls.of(id)?.waiting;
     if (!call) {
       const message = `No approval request found for the approval response with approval_request_id ${id}.`;
       throw invalidRequest(message, `${path}.approval_request_id`);
     }
-    this.#called(id, call.name);
-    this.#calls.set(id, { ...this.#callOf(id), isApproved: approve });
+    this.#calls.called(id, call.name);
+    this.#calls.note(id, { isApproved: approve });
     this.#spoken(path, call);
     if (!approve) this.#result(id, `${deniedCall}${reason ? ` ${reason}` : ""}`, path);
   }
@@ -391,25 +323,6 @@ export class InputReader {
     this.#messages.push({ role, content: this.#content(content, `${path}.content`), path });
   }
 
-  /** Reads what a user, a system or a tool says. */
-  #content(content: string | readonly JsonObject[], path: string): Content {
-    if (typeof content === "string") return content;
-    return content.map((value, index) => {
-      const place = `${path}[${index}]`;
-      const part = readInputPart(value, place, this.#isStrict);
-      if (part.type === "refusal") return part;
-      // OpenRouter's mark, as in its other APIs.
-      if ((value["prompt_cache_breakpoint"] ?? null) === null) return withMark(part, value);
-      const at = `${place}.prompt_cache_breakpoint`;
-      // The request's own time is for its own input: what was read from a history does not depend on the request.
-      const requested = this.#isAgain ? undefined : this.#options.cacheTtl;
-      const ttl = parsed(cacheBreakpoint, value["prompt_cache_breakpoint"], at)?.ttl ?? requested;
-      const minutes = minutesOfTtl(ttl ?? cacheTtls[0]);
-      if (minutes === undefined && this.#isStrict) throw unsupportedEnumValue(`${at}.ttl`, String(ttl), cacheTtls);
-      return { ...part, cacheMinutes: minutes ?? 30 };
-    });
-  }
-
   #reasoning(item: JsonObject, path: string): void {
     const { id, content, summary, encrypted_content: encrypted } = parsed(inputItems.reasoning, item, path);
     const opened = typeof encrypted === "string" ? this.#open(encrypted, path) : undefined;
@@ -425,7 +338,7 @@ export class InputReader {
         : undefined;
     const { callId, state = own } = opened ?? {};
     if (state?.kind === "call") {
-      if (callId !== undefined) this.#calls.set(callId, { ...this.#callOf(callId), state });
+      if (callId !== undefined) this.#calls.note(callId, { state });
       return;
     }
     const part: ReasoningPart = {
@@ -435,7 +348,7 @@ export class InputReader {
       ...given({ id, state, summary: opened?.summary }),
     };
     if (isForeign && !keeps)
-      this.#skip(path, "reasoning that another server has encrypted cannot be read; it is left out");
+      this.#leftOut.skip(path, "reasoning that another server has encrypted cannot be read; it is left out");
     if (part.text !== "" || (part.summary ?? part.state) !== undefined) this.#spoken(path, part);
   }
 
@@ -445,31 +358,26 @@ export class InputReader {
     if (!opened) return undefined;
     this.#sealed.set(value, opened);
     if (Object.keys(opened).length === 0)
-      this.#skip(path, "encrypted content that is damaged, or was made for another key, is left out");
+      this.#leftOut.skip(path, "encrypted content that is damaged, or was made for another key, is left out");
     return opened;
-  }
-
-  /** The output of an async tool's call may come in a later request, and a call that was cut needs none. */
-  #noteOpen(type: OpenCall["type"], { call_id: id, async: isAsync, status }: JsonObject): void {
-    if (typeof id === "string" && isAsync !== true && status !== "incomplete") this.#openCalls.set(id, { id, type });
   }
 
   #call(type: OpenCall["type"], item: JsonObject, path: string): void {
     const { status, call_id: cutId, [type === "function_call" ? "arguments" : "input"]: text } = item;
     const isCut = status === "incomplete" && typeof text === "string" && typeof cutId === "string";
     // No client has run the call, and servers refuse a call without a result.
-    if (isCut && !this.#withResult.has(cutId) && this.#callOf(cutId)?.hasResult !== true) {
-      this.#calls.set(cutId, { ...this.#callOf(cutId), isCut: true });
-      return this.#skip(path, "a call that was cut, and has no result, is left out");
+    if (isCut && !this.#withResult.has(cutId) && this.#calls.of(cutId)?.hasResult !== true) {
+      this.#calls.note(cutId, { isCut: true });
+      return this.#leftOut.skip(path, "a call that was cut, and has no result, is left out");
     }
     const call = parsed(inputItems[type], item, path);
     const { call_id: id, name: own, namespace } = call;
     const name = namespace === undefined || namespace === null ? own : qualifiedName(namespace, own);
-    this.#called(id, name);
+    this.#calls.called(id, name);
     const { encrypted_content: encrypted } = item;
     // A stored response has the state of a call in the call itself.
     const stored = typeof encrypted === "string" ? this.#open(encrypted, path)?.state : undefined;
-    const state = stored?.kind === "call" ? stored : this.#callOf(id)?.state;
+    const state = stored?.kind === "call" ? stored : this.#calls.of(id)?.state;
     const part: ToolCallPart = {
       type: "tool-call",
       id,
@@ -479,24 +387,25 @@ export class InputReader {
       ...given({ namespace, state }),
     };
     this.#spoken(path, part);
-    if (item["async"] === true) this.#openAsync.add(id);
+    if (item["async"] === true) this.#calls.openedAsync(id);
   }
 
   /** Answers the open calls of async tools, since templates and other APIs take no call without an output after it. */
   #answerAsyncCalls(): void {
-    for (const toolCallId of this.#openAsync) {
-      const call = { ...this.#callOf(toolCallId), isAnswered: true };
-      this.#calls.set(toolCallId, call);
-      this.#messages.push({ role: "tool", content: noOutputYet, toolCallId, ...given({ name: call.name }) });
-    }
-    this.#openAsync.clear();
+    for (const toolCallId of this.#calls.takeOpenAsync())
+      this.#messages.push({
+        role: "tool",
+        content: noOutputYet,
+        toolCallId,
+        ...given({ name: this.#calls.of(toolCallId)?.name }),
+      });
   }
 
   /** Returns the call that an output belongs to: a made one for a further output of an async tool's call. */
   #answeredCall(id: string, path: string): string {
-    const call = this.#callOf(id);
+    const call = this.#calls.of(id);
     if (call?.isAnswered === true) return this.#unaskedCall({ name: call.name }, path);
-    if (this.#openAsync.delete(id)) this.#calls.set(id, { ...call, isAnswered: true });
+    this.#calls.answeredAsync(id);
     return id;
   }
 
@@ -510,7 +419,7 @@ export class InputReader {
   ): string {
     const { name, namespace } = given(own);
     if (name === undefined) throw missingParameter(`${path}.call_id`);
-    const id = `call_unasked_${++this.#unaskedCalls}`;
+    const id = this.#calls.unaskedId();
     this.#call("function_call", { call_id: id, name, namespace, arguments: "{}" }, path);
     return id;
   }
@@ -525,9 +434,9 @@ export class InputReader {
 
   /** `marked`: the item, if it may have a mark of the prompt cache. */
   #result(toolCallId: string, content: Content, path: string, marked: object = {}): void {
-    this.#openCalls.delete(toolCallId);
+    this.#calls.closed(toolCallId);
     const { strict, warnings, recalled, anyResult = false } = this.#options;
-    const name = this.#callOf(toolCallId)?.name;
+    const name = this.#calls.of(toolCallId)?.name;
     if (name === undefined && !anyResult) {
       const message = `No tool call found for function call output with call_id ${toolCallId}.`;
       // A request that continues a response has all of its calls. Open Responses wants a code; OpenAI sends none.
@@ -561,7 +470,8 @@ export class InputReader {
       throw invalidRequest(message, "input");
     }
     this.#referred.add(id);
-    if (!found) return this.#skip(path, "nothing is stored that this item_reference could mean; it is left out");
+    if (!found)
+      return this.#leftOut.skip(path, "nothing is stored that this item_reference could mean; it is left out");
     this.read(found, path, true);
   }
 
@@ -578,11 +488,6 @@ export class InputReader {
     const parts = before?.toArray(0, own) ?? own;
     this.#turn = null;
     this.#messages.push({ role: "assistant", content: assistantContent(parts), path });
-  }
-
-  #skip(path: string, reason: string): void {
-    const known = this.#skipped.get(reason) ?? this.#before.skipped.get(reason);
-    this.#skipped.set(reason, known ? { path: known.path, count: known.count + 1 } : { path, count: 1 });
   }
 }
 

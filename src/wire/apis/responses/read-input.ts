@@ -3,7 +3,8 @@ import { isObject, type JsonObject } from "../../core/json.ts";
 import { StepCounter, type Steps } from "../../core/steps.ts";
 import { type History } from "./state/history.ts";
 import { type PlacedItem, withoutCompactions } from "./state/input-items.ts";
-import { type InputOptions, InputReader, type OpenCall, type ReadHistory } from "./input-reader.ts";
+import { type InputOptions, InputReader, type ReadHistory } from "./input-reader.ts";
+import type { OpenCall } from "./known-calls.ts";
 
 /**
  * Reads the `input` of a request as a conversation, which begins with the history that the request continues. What the model said, reasoned
@@ -27,7 +28,7 @@ export function* readInput(
   const before = history.items.length === 0 ? undefined : yield* readHistory(history, options);
   const reader = yield* readItems(own, history, options, before);
   const messages = reader.done();
-  return { messages, openCall: reader.openCall, isListed: (label) => reader.isListed(label) };
+  return { messages, openCall: reader.calls.firstOpen, isListed: (label) => reader.calls.isListed(label) };
 }
 
 /** Returns what a history contains. It is remembered, so only what was added since the last request is read. */
@@ -78,7 +79,7 @@ function* changesMeaning(items: readonly PlacedItem[], { calls, messages, turn }
     if (isObject(item)) {
       const { type, call_id: id } = item;
       if (type === "compaction") return true;
-      const call = hasOutput(item) && typeof id === "string" ? calls.get(id) : undefined;
+      const call = hasOutput(item) && typeof id === "string" ? calls.known.get(id) : undefined;
       if (call && (call.isCut === true || endsWithUser)) return true;
     }
     if (pace.endsStep()) yield;

@@ -6,7 +6,7 @@ import { openaiModel } from "../openai-models.ts";
 import { listed, unknownParameter, unsupportedParameter } from "../request/refusals.ts";
 import { lacksWordJson, type VendorRule } from "../request/vendor-rules.ts";
 import type { ResponsesDraft } from "./parameters.ts";
-import type { OpenCall } from "./input-reader.ts";
+import type { OpenCall } from "./known-calls.ts";
 
 /**
  * Members of chat that have another place in Responses. Sources: an answer of 2026-09-24 (`response_format`), the matrix of
