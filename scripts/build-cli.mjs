@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 // Bundles the command, the workers of a server, the process of a model with its thread and the thread of a program with rolldown:
 // dist/cli/main.js, dist/cli/serve-action.js, dist/serve/app/worker-main.js, dist/engines/llama/process/main.js,
-// dist/engines/llama/preparing/thread.js, dist/engines/program/worker.js and dist/chunks. Node spends most of a start on finding, reading and linking modules; a gateway has 700. The packages that every start needs
-// are part of the bundle; the others are imported when they are used. What `serve` and its workers need at every start is one file, apart
-// from the files of the other commands, which would otherwise share it in eighty parts. It is a script in place of a module, and so is what a
-// model's process or a program's thread needs: Node 20 keeps compiled code of scripts only (load-compiled.mjs). All other files of dist stay as tsc wrote them: the
-// library, and the entries of other threads and child processes. Nothing is written that has not changed: a server may be reading it.
+// dist/engines/llama/preparing/thread.js, dist/engines/program/worker.js and dist/chunks. Node spends most of a start on finding, reading
+// and linking modules; a gateway has 700. The packages that every start needs are part of the bundle; the others are imported when they
+// are used. What `serve` and its workers need at every start is one file, apart from the files of the other commands, which would
+// otherwise share it in eighty parts. It is a script in place of a module, and so is what a model's process or a program's thread needs:
+// Node 20 keeps compiled code of scripts only (load-compiled.mjs). All other files of dist stay as tsc wrote them: the library, and the
+// entries of other threads and child processes. Nothing is written that has not changed: a server may be reading it.
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";

@@ -219,7 +219,6 @@ test("a RequestError is the client's fault, anything else is a 500 without a sta
   expect(JSON.stringify(passing)).not.toContain("x-should-retry");
 });
 
-// The program's message had the list of numbers as its content.
 // The thread of a program is a bundle, and the program's own import of truewire has another class of this name.
 test("a FailureError of another copy of the package keeps its kind and status", async () => {
   const failure = { kind: "overloaded", message: "Full.", status: 529 };
@@ -229,6 +228,7 @@ test("a FailureError of another copy of the package keeps its kind and status", 
   expect(events.at(-1)).toMatchObject({ type: "end", end: { kind: "rejected", failure } });
 });
 
+// The program's message had the list of numbers as its content.
 test("a prompt of token ids is refused, since a program has none", async () => {
   const tokens = { prompt: { kind: "text", prompts: ["a", [1, 2]] } } as const;
   expect(await run(({ messages }) => JSON.stringify(messages), requestOf({}, tokens))).toMatchObject([
