@@ -11,7 +11,11 @@ export const llamaCppPython: RealServer = {
   from: "pip llama-cpp-python[server]",
   apis: ["chat"],
   version: () => packages.version("llama-cpp-python"),
-  install: () => packages.install("llama-cpp-python[server]==0.3.36"),
+  install() {
+    // For this processor's own instructions, GCC 12 compiles AMX so that the first request ends the server with a general protection fault.
+    process.env["CMAKE_ARGS"] ??= "-DGGML_NATIVE=OFF";
+    return packages.install("llama-cpp-python[server]==0.3.36");
+  },
   start: (port) =>
     startLlamaCppPython(port, { file: resolve("models/demo/demo.gguf"), model: "demo", contextSize: 2048, threads: 1 }),
 };

@@ -179,9 +179,10 @@ describe("a server that answers", () => {
     expect(of(report, "server").text).toBe(
       `Ollama 0.33.3 answers at ${url}/v1; tested: 0.17.4 (docs/compatibility.md)`,
     );
+    // The setting alone was the cure, and Ollama has no more tokens than the model was trained for.
     expect(of(report, "context")).toMatchObject({
       status: "problem",
-      cure: "OLLAMA_CONTEXT_LENGTH=32768 ollama serve",
+      cure: "OLLAMA_CONTEXT_LENGTH=32768 ollama serve (a model that was trained for fewer tokens stays too small)",
     });
     expect(of(report, "cut")).toMatchObject({
       status: "problem",
@@ -269,6 +270,36 @@ describe("a server that answers", () => {
     const silent = await startChat(ollama(), "Hello.");
     closing.push(() => silent.close());
     expect(of(await examineServer({ url: silent.url, budget: plenty }), "tools").status).toBe("unknown");
+  });
+
+  // `--tool-format auto`, which was the cure, finds calls by their markers, and left this one in the text.
+  test("a call that stays in the text without markers: the format that reads it", async () => {
+    const text = '{"name": "get_weather", "arguments": {"city": "Paris"}}';
+    const server = await startChat(ollama(), (body) => (body["tools"] ? text : "Hello."));
+    closing.push(() => server.close());
+    const found = of(await examineServer({ url: server.url, budget: plenty }), "tools");
+    expect(found.cure).toContain(`truewire serve ${server.url} --tool-format json`);
+  });
+
+  // `truewire serve` refused the command of each cure: the server lists no models, so one has to be named.
+  test("cures for a server without a list of models name the model", async () => {
+    const { url } = await start({
+      "/v1/chat/completions": answerWell((words) => words),
+      "/health": { status: "pass" },
+    });
+    const report = await examineServer({ url: `${url}/v1`, model: "my model", budget: plenty });
+    expect(of(report, "apis").cure).toBe(`truewire serve ${url}/v1 --model 'my model'`);
+  });
+
+  // Its default is 2,048 tokens, and it says nowhere how many it has.
+  test("llama-cpp-python, which does not say how large its context is: the setting", async () => {
+    const { url } = await start({
+      "/v1/models": { object: "list", data: [{ id: "m", object: "model", owned_by: "me", permissions: [] }] },
+      "/v1/chat/completions": answerWell((words) => words),
+    });
+    const report = await examineServer({ url, budget: plenty });
+    expect(of(report, "server").text).toContain("llama-cpp-python answers at");
+    expect(of(report, "context")).toMatchObject({ status: "unknown", cure: expect.stringContaining("--n_ctx 32768") });
   });
 
   test("the three worst findings of the checker, in words", async () => {

@@ -1,6 +1,9 @@
 import { failureOfText, readFailure } from "../../wire/apis/tolerant/read-failure.ts";
 import { readUsage } from "../../wire/apis/tolerant/read-usage.ts";
 import { RepairLog } from "../../wire/apis/tolerant/repairs.ts";
+import { requireFormat } from "../../text/formats/known.ts";
+import { MarkerReader } from "../../text/formats/marker-reader.ts";
+import { parseMessage } from "../../text/formats/parse-job.ts";
 import type { ProbeResult } from "../../judge/check/probe/probe.ts";
 import type { Exchange } from "../../judge/check/rules/exchange.ts";
 import type { Usage } from "../../wire/core/events.ts";
@@ -60,6 +63,14 @@ export function answerOf({ exchange, failure, milliseconds }: ProbeResult): Prob
     ...(usage && { promptTokens: usage.promptTokens }),
     ...(cachedTokens !== undefined && { cachedTokens }),
   };
+}
+
+/** The format in which `truewire serve` finds a call in the text: JSON without markers has to be named. */
+export function formatOfCall(text: string): "auto" | "json" {
+  const reader = new MarkerReader({ choice: 0, newCallId: () => "call" });
+  const events = [...reader.push(text), ...reader.end()];
+  const hasCall = events.some(({ type }) => type === "tool-call-start");
+  return hasCall || parseMessage({ format: requireFormat("json"), text }).calls.length === 0 ? "auto" : "json";
 }
 
 /** An answer's error message, in one line, and its status. */

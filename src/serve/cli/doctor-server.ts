@@ -14,7 +14,7 @@ import { isObject } from "../../wire/core/json.ts";
 import { getProbe, listModels } from "./doctor-models.ts";
 import type { DoctorFinding, DoctorReport, ServerQuestion } from "./doctor-report.ts";
 import { knownProfile, lessonOf } from "./doctor-profile.ts";
-import { answerOf, parsedOrNothing, type ProbeAnswer } from "./doctor-answer.ts";
+import { answerOf, formatOfCall, parsedOrNothing, type ProbeAnswer } from "./doctor-answer.ts";
 import {
   type Cures,
   knownServers,
@@ -174,7 +174,10 @@ class ServerUnderExamination {
 
   /** A Truewire in front of this server cures what Truewire adapts and repairs. */
   get #serve(): string {
-    return this.#isTruewire ? "update Truewire" : `truewire serve ${this.#target.url}`;
+    if (this.#isTruewire) return "update Truewire";
+    // Without a list of models, `serve` has to be told one.
+    const named = this.#entry || this.#target.model === "" ? "" : ` --model ${shellWord(this.#target.model)}`;
+    return `truewire serve ${this.#target.url}${named}`;
   }
 
   get #isTruewire(): boolean {
@@ -229,24 +232,32 @@ class ServerUnderExamination {
       this.#facts = { ...this.#facts, ...(await this.#ownFacts(this.#known)) };
     const size = this.#facts.contextSize ?? this.#entry?.contextLength ?? undefined;
     this.#contextSize = size;
-    if (size === undefined) return { status: "unknown", text: "it does not say how large its context is" };
+    const { context: cure } = this.cures;
+    if (size === undefined)
+      return {
+        status: "unknown",
+        text: "it does not say how large its context is",
+        ...(cure !== undefined && { cure }),
+      };
     const text = `its context is ${inTokens(size)}`;
     if (size >= minContext) return { status: "ok", text };
     return {
       status: "problem",
       text: `${text}: too few for agents, whose instructions and tools take more than 10,000`,
-      cure: this.cures.context ?? "start the server with a larger context",
+      // Ollama and llama-server have no more than the model was trained for, and vLLM does not start: with 0.17.4 and 0.32.0.
+      cure: `${cure ?? "start the server with a larger context"} (a model that was trained for fewer tokens stays too small)`,
     };
   }
 
   async tools(): Promise<Found> {
     const { refusal, text, called, ended } = await this.#ask(withLimit(probeNamed("tools/stream"), 256));
-    const cure = this.cures.tools ?? `${this.#serve} --tool-format auto`;
+    const reading = `${this.#serve} --tool-format ${formatOfCall(text)}`;
+    const cure = this.cures.tools ?? reading;
     this.#refusesTools = refusal !== undefined;
     if (refusal !== undefined) return { status: "problem", text: `it refuses tools: ${refusal}`, cure };
     if (called) return { status: "ok", text: "it calls tools" };
     if (/get_weather/.test(text)) {
-      const both = this.cures.tools === undefined ? cure : `${cure}; or ${this.#serve} --tool-format auto`;
+      const both = this.cures.tools === undefined ? cure : `${cure}; or ${reading}`;
       return { status: "problem", text: "the model's call of a tool stays in the text", cure: both };
     }
     const why = ended === "length" ? "the answer was too long" : "the model called none";
@@ -398,7 +409,7 @@ class ServerUnderExamination {
     if (asked === 0) return { status: "unknown", text: "what else it refuses: it did not answer" };
     if (refused.length === 0)
       return { status: "ok", text: `it accepts ${asked} kinds of requests that some servers refuse` };
-    const cure = `truewire serve ${this.#target.url} adapts requests to it where that is possible`;
+    const cure = `${this.#serve} adapts requests to it where that is possible`;
     return { status: "ok", text: `it refuses: ${refused.join(", ")}`, ...(!this.#isTruewire && { cure }) };
   }
 
@@ -500,6 +511,10 @@ const ownLines = /^(?:tools|json-schema|stream-options|system-later)$/;
 /** Rules that the model's server has to keep: nothing in front of it can. */
 const requestRules = /^(?:request|body)\/(?:stop|max-tokens|required|named|no-tools|parallel)$/;
 const otherModel = "update the server, or serve the model's file: truewire serve model.gguf";
+
+function shellWord(text: string): string {
+  return /^[\w.:/@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
 
 /** Servers whose own API says who they are, where their list of models does not. */
 const ownApis: ReadonlySet<string> = new Set(["Ollama", "KoboldCpp", "mellea m serve"]);

@@ -160,7 +160,8 @@ const knownServers: readonly KnownServer[] = [
       tokenizer: "/tokenize",
     },
   },
-  // src/transformers/cli/serving of huggingface/transformers: get_gen_models; see `readModelList`. It ignores these members: 5.19.0.
+  // src/transformers/cli/serving of huggingface/transformers: get_gen_models; see `readModelList`. It ignores these members, and
+  // `response_format`: 5.19.0.
   {
     name: "Transformers serve",
     ownsByIds: true,
@@ -168,6 +169,7 @@ const knownServers: readonly KnownServer[] = [
       toolChoices: ["auto"],
       severalChoices: false,
       maxTokensMember: "max_tokens",
+      outputFormats: [],
     },
   },
   // llama_cpp/server of abetlen/llama-cpp-python: `owned_by`; CreateChatCompletionRequest, where `n` is ignored. The chat template of the model

@@ -61,11 +61,14 @@ choice/finish-key (warning): Every choice has finish_reason, null until it ends.
 delta/object (error): Every choice has a delta, an object.
   source: specification: delta is required
   breaks: official SDKs · the naive loop over choices[0].delta.content
+
+# it differs from OpenAI
 spec/chunk (error): Every chunk matches the schema of the specification.
   source: OpenAI's OpenAPI document
   breaks: clients that validate answers against the specification · typed clients (Go, Rust, Java, C#), where a value has another type
-
-# it differs from OpenAI
+spec/body (error): A body matches the schema of the specification.
+  source: OpenAI's OpenAPI document
+  breaks: clients that validate answers against the specification · typed clients (Go, Rust, Java, C#), where a value has another type
 sse/id-retry (note): Events carry no \`id:\` and no \`retry:\` lines.
   source: recordings 408 of 408
 sse/compact (note): Chunks are compact JSON without white space between the tokens.
@@ -246,9 +249,6 @@ body/reasoning-in-content (warning): content does not begin with reasoning in <t
 body/special-token (warning): content does not contain special tokens of the model.
   source: vLLM #2538, mlx-examples #489
   breaks: users see <|im_end|>
-spec/body (error): A body matches the schema of the specification.
-  source: OpenAI's OpenAPI document
-  breaks: clients that validate answers against the specification · typed clients (Go, Rust, Java, C#), where a value has another type
 text/surrogates (error): Texts are well-formed: no half of a surrogate pair is without its other half, in no delta either.
   source: RFC 8259, section 8.2; RFC 3629, section 3: UTF-8 cannot encode half of a pair
   breaks: Rust's serde_json, which refuses the whole text · Python programs that print, store or send the text

@@ -14,9 +14,6 @@ responses/sequence-number (error): Every event has a sequence_number, an integer
 responses/sequence (warning): sequence_number counts all events: 0, 1, 2 …
   source: recordings 362 of 363 (the other skips one before an error); LiteLLM #28899, llama.cpp #24957
   breaks: clients that continue a stream with starting_after · clients that put events in order by it
-spec/event (error): Every event of a response matches the schema of the specification.
-  source: OpenAI's OpenAPI document: ResponseStreamEvent; llama.cpp #20607, lemonade #3607, LM Studio #1089
-  breaks: clients that validate events against the specification · AI SDK (schema) · typed clients (Go, Rust, Java, C#)
 responses/created-first (error): The first event is response.created.
   source: recordings 227 of 227; source code of openai-python and openai-node: responses.stream() throws without it
   breaks: official SDKs: responses.stream() · AI SDK (no id, no time)
@@ -116,9 +113,6 @@ responses/reasoning (error): A reasoning item has its summary, a list, and shows
     (reasoning_text), nowhere else.
   source: specification: ReasoningItem; recordings 642 of 642; source code of AI SDK and LangChain
   breaks: AI SDK, LangChain (they read summary)
-spec/response (error): A response matches the schema of the specification.
-  source: OpenAI's OpenAPI document: Response; llama.cpp #20607, LM Studio #1089
-  breaks: clients that validate answers against the specification · the compliance suite of Open Responses
 responses/reasoning-in-text (warning): A text does not begin with reasoning in <think> or similar tags.
   source: LM Studio #1569, opencode #43770
   breaks: clients that show the text · structured output (the JSON begins with reasoning)
@@ -127,6 +121,12 @@ responses/special-token (warning): A text does not contain special tokens of the
   breaks: users see <|im_end|>
 
 # it differs from OpenAI
+spec/event (error): Every event of a response matches the schema of the specification.
+  source: OpenAI's OpenAPI document: ResponseStreamEvent; llama.cpp #20607, lemonade #3607, LM Studio #1089
+  breaks: clients that validate events against the specification · AI SDK (schema) · typed clients (Go, Rust, Java, C#)
+spec/response (error): A response matches the schema of the specification.
+  source: OpenAI's OpenAPI document: Response; llama.cpp #20607, LM Studio #1089
+  breaks: clients that validate answers against the specification · the compliance suite of Open Responses
 responses/obfuscation (note): obfuscation is [0-9A-Za-z], as many as bring a delta to a multiple of 16 characters; with
     include_obfuscation: false there is none.
   source: specification: stream_options.include_obfuscation; recordings 9,709 of 9,713 deltas
