@@ -152,7 +152,13 @@ export const profileProbes: readonly ProfileProbe[] = [
     },
     refused: { files: false },
   },
-  { id: "n", about: "two choices", members: { messages: [user], n: 2 }, refused: { severalChoices: false } },
+  {
+    id: "n",
+    about: "two choices",
+    // vLLM refuses two equal ones: "n must be 1 when using greedy sampling".
+    members: { messages: [user], n: 2, temperature: 1 },
+    refused: { severalChoices: false },
+  },
   {
     id: "logprobs",
     about: "log probabilities",

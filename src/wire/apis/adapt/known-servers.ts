@@ -172,13 +172,19 @@ const knownServers: readonly KnownServer[] = [
       outputFormats: [],
     },
   },
-  // llama_cpp/server of abetlen/llama-cpp-python: `owned_by`; CreateChatCompletionRequest, where `n` is ignored. The chat template of the model
-  // gets the tools, and nothing reads the calls that it writes; of the choices, that of one function is kept: 0.3.36.
+  // llama_cpp/server of abetlen/llama-cpp-python: `owned_by`. The chat template of the model gets the tools, also with "none", and nothing reads the
+  // calls that it writes; of the choices, that of one function is kept. `n` and `max_completion_tokens` are ignored, `json_schema` is refused: 0.3.36.
   {
     name: "llama-cpp-python",
     owners: ["me"],
     created: 0,
-    profile: { callsInText: true, toolChoices: ["none", "auto", "named"], severalChoices: false },
+    profile: {
+      callsInText: true,
+      toolChoices: ["auto", "named"],
+      outputFormats: ["json_object"],
+      maxTokensMember: "max_tokens",
+      severalChoices: false,
+    },
   },
   // openai/openai.go of ollama/ollama, ChatCompletionRequest: without `tool_choice`, `parallel_tool_calls`, `n` and
   // `max_completion_tokens`, which are ignored; decodeImageURL. A long prompt is cut at `num_ctx` (ollama/ollama#3839).

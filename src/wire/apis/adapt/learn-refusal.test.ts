@@ -492,6 +492,14 @@ test("for any error and any names, a refusal teaches in few steps, and only name
   );
 });
 
+// The names of llama-cpp-python 0.3.36 are long: their places were read in exponential time, and the process answered nobody any more.
+test("a place with long names that is refused for another reason is read once", () => {
+  const name = "ChatCompletionRequestFunctionMessage";
+  const place = `('body', 'messages', 1, '${name}', '${name}', '${name}')`;
+  const message = `{'type': 'missing', 'loc': ${place}, 'msg': 'Field required', 'input': {'role': 'assistant'}}`;
+  expect(learnRefusal({ status: 500, message, param: null, code: null }, everything, {})).toBeNull();
+});
+
 /** A server that refuses the value that stands in is not asked by turns with each member that is known. */
 test("a demanded state is learned once, and only from a request with calls", () => {
   const message = "Function call is missing a thought_signature in functionCall parts.";

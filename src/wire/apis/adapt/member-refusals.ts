@@ -24,7 +24,7 @@ const memberRefusals: readonly RegExp[] = [
   // Anthropic (Wei-Shaw/claude-relay-service#660).
   /(?<path>[\w$.[\]]{1,200}): Extra inputs are not permitted/g,
   // pydantic's own text: vLLM before 0.7 (1Panel-dev/MaxKB#2912).
-  /'loc': \((?<path>(?:'?[\w$]{1,64}'?,? ?){1,12})\), 'msg': 'Extra inputs are not permitted'/g,
+  /'loc': \((?<path>[\w$', ]{1,800})\), 'msg': 'Extra inputs are not permitted'/g,
   // Fireworks (FlowiseAI/Flowise#2866, web-infra-dev/midscene#1322).
   /Extra inputs are not permitted, field: '(?<path>[^']{1,200})'/g,
   // Groq (fanenr/chatbot#21, tashfeenahmed/freellmapi#1070), Cerebras.
