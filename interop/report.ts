@@ -144,7 +144,7 @@ export function writeTable(): void {
     "version of this table for a server that it recognizes.",
     "",
     "What a server ignores stays ignored with Truewire in front, since Truewire sends each request once: where a server ignores",
-    "`tool_choice: required` (mellea, OGX, Ollama, Transformers), `stop` and `logprobs` (mellea, Transformers), `n` or `response_format`",
+    "`tool_choice: required` (llama-cpp-python, mellea, OGX, Ollama, Transformers), `stop` and `logprobs` (mellea, Transformers), `n` or `response_format`",
     "(Transformers), the answer is the one that its model gave. `truewire check` lists these members as errors (`request/required`, `body/n`).",
     "",
     "| server | version | model | date | done of tried | turns of sessions |",

@@ -219,7 +219,12 @@ export const knownServers: readonly KnownServer[] = [
   // https://github.com/huggingface/transformers: src/transformers/cli/serving. It has no settings for these.
   { name: "Transformers serve", tested: "5.19.0", about: [], cures: {} },
   // https://github.com/abetlen/llama-cpp-python: llama_cpp/server/settings.py
-  { name: "llama-cpp-python", about: [], cures: { context: "start llama_cpp.server with --n_ctx 32768" } },
+  {
+    name: "llama-cpp-python",
+    tested: "0.3.36",
+    about: [],
+    cures: { context: "start llama_cpp.server with --n_ctx 32768 (its default is 2048)" },
+  },
   // Services: what they can do is not a setting of the user.
   { name: "OpenAI", about: [], cures: {} },
   { name: "DeepSeek", about: [], cures: {} },

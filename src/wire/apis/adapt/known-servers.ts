@@ -179,6 +179,7 @@ const knownServers: readonly KnownServer[] = [
     owners: ["me"],
     created: 0,
     profile: {
+      contentParts: false,
       callsInText: true,
       toolChoices: ["auto", "named"],
       outputFormats: ["json_object"],

@@ -44,7 +44,7 @@ export interface ServerProfile {
   readonly userAfterTool?: boolean;
 
   /**
-   * The server accepts the texts of a message as a list of parts. true: the client's lists are sent; false: no list of texts is. Default: a
+   * The server accepts the texts of a message as a list of parts. true: the client's lists are sent; false: no list of texts is, and no null. Default: a
    * list of plain texts is sent as one string, which every server accepts, and a list with more, such as marks of a cache, as it is.
    */
   readonly contentParts?: boolean;

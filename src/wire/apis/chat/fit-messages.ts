@@ -113,6 +113,9 @@ function withMessages(body: RequestBody, adapt: (messages: Messages) => Messages
 function withTextContents(messages: Messages, note: NoteAdaptation, { contentParts }: ServerProfile): Messages {
   return changed(messages, (message, at) => {
     const { content } = message;
+    // llama-cpp-python 0.3.36 refuses null next to calls.
+    if (content === null && contentParts === false && message["role"] === "assistant")
+      return { ...message, content: "" };
     if (!Array.isArray(content)) return message;
     const hasMore = content.some((part) => isObject(part) && Object.keys(part).length > 2);
     if (hasMore && contentParts !== false) return message;

@@ -417,6 +417,16 @@ describe("tool calls", () => {
     );
   });
 
+  // llama-cpp-python 0.3.36 sends each delta of a call in both forms, and its arguments came twice.
+  test("a call in both forms is one call", () => {
+    const both = (piece: string): string => {
+      const called = { name: "f", arguments: piece };
+      return delta({ function_call: called, tool_calls: [{ index: 0, id: "c", type: "function", function: called }] });
+    };
+    const stream = role + both('{"x"') + both(":1}") + finish("tool_calls") + done;
+    expect(callsOf(read(stream))).toMatchObject([{ name: "f", arguments: '{"x":1}' }]);
+  });
+
   test("a custom tool's input is text", () => {
     const stream =
       role +

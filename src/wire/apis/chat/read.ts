@@ -240,6 +240,8 @@ function readCalls(
     // The calls of a whole message have no index: their order says it.
     const isWhole = Array.isArray(calls) && raw["message"] !== undefined;
     state.calls.add(isWhole ? calls.map((call, index) => (isObject(call) ? { index, ...call } : call)) : calls, out);
+    // llama-cpp-python 0.3.36 has the same call in the legacy form, too.
+    return;
   }
   const legacy = delta["function_call"];
   if (isObject(legacy) && (nonEmpty(legacy["name"]) || legacy["arguments"] !== undefined)) {
