@@ -40,6 +40,13 @@ test("developer messages become system messages, unless the server accepts both"
   expect(fit(messages, { instructionRole: "any" }).fitted).toBe(messages);
 });
 
+// llama-cpp-python 0.3.36 refused every conversation with a call.
+test("an assistant's null is an empty text for a server that takes only texts", () => {
+  const messages = [{ role: "assistant", content: null, tool_calls: [] }];
+  expect(fit(messages, { contentParts: false }).fitted).toEqual([{ role: "assistant", content: "", tool_calls: [] }]);
+  expect(fit(messages).fitted).toBe(messages);
+});
+
 // A call that a limit of tokens had cut ended a conversation over llama-server: it parses the arguments of each earlier call. Our double of it
 // did not.
 test("arguments of earlier calls that are no JSON object are put into one, unless the server takes any", () => {
