@@ -28,7 +28,7 @@ export interface RequestedAnswer {
   readonly includeHostedCalls?: boolean;
   /** Every chunk has the current usage. */
   readonly includeRunningUsage?: boolean;
-  /** Estimates the tokens of the prompt for a source that does not count them. Only of chat. */
+  /** Estimates the tokens of the prompt for a source that does not count them. */
   readonly estimatePrompt?: () => number;
   /** Legacy completions: the offset of each prompt's answers, in characters, for `text_offset`; default 0. */
   readonly textOffsets?: { readonly byPrompt: readonly number[]; readonly choicesPerPrompt: number };

@@ -1,3 +1,4 @@
+import { estimateInputs } from "../../core/estimate-tokens.ts";
 import { type FailureError, invalidRequest } from "../../core/failure.ts";
 import type { TextPrompt } from "../../core/request.ts";
 import { runSync, type Steps } from "../../core/steps.ts";
@@ -157,6 +158,7 @@ export function* completionRequestInSteps(
       ...completeRequestedAnswer(draft),
       logprobs: draft.topLogprobs !== undefined,
       textOffsets: textOffsets(draft),
+      estimatePrompt: () => estimateInputs(draft.prompts),
     },
     warnings: draft.warnings,
   };

@@ -5,7 +5,7 @@ import { answerIdentity } from "../identity.ts";
 import type { JsonValue } from "../json-text.ts";
 import { jsonText } from "../json-text.ts";
 import { promptMembers } from "../prompt-report.ts";
-import { timingsObject } from "../usage.ts";
+import { charactersOf, estimatedUsage, timingsObject } from "../usage.ts";
 import { completionLogprobs } from "./completion-logprobs.ts";
 import { completionForms, completionFinishReason, textOffset } from "./form.ts";
 import type { CompletionForm } from "./form.ts";
@@ -16,14 +16,16 @@ type Members = { [name: string]: JsonValue | undefined };
 export function writeCompletionResponse(generation: Generation, context: ChoicesContext): string {
   const form = completionForms[context.profile.name];
   const { id, created, model, systemFingerprint } = answerIdentity(context, "cmpl-", generation.source);
-  const { usage, timings } = generation;
+  const { choices, timings } = generation;
+  const characters = choices.reduce((sum, choice) => sum + charactersOf(choice), 0);
+  const usage = generation.usage ?? estimatedUsage(context.requested.estimatePrompt, characters);
   const body: Members = {
     id,
     object: "text_completion",
     created,
     model,
     ...(form.systemFingerprint && { system_fingerprint: systemFingerprint }),
-    choices: generation.choices.map((choice) => choiceObject(choice, generation, context, form)),
+    choices: choices.map((choice) => choiceObject(choice, generation, context, form)),
     ...(usage && { usage: form.usage(usage) }),
     ...(usage && timings && context.requested.includeTimings && { timings: timingsObject(timings, usage) }),
   };

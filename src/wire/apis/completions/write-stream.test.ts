@@ -66,6 +66,17 @@ test("profile exact leaves out completion_tokens when there are none", () => {
   );
 });
 
+// llama-cpp-python 0.3.36 sends no usage in a stream. Chats had an estimate, completions nothing.
+test("tokens that the source has not counted are estimated", () => {
+  const asked = { includeUsage: true, estimatePrompt: (): number => 7 };
+  const estimated = '"usage":{"prompt_tokens":7,"completion_tokens":1,"total_tokens":8}';
+  expect(written([[text("Hi"), finish, done]], context(lean, asked))).toContain(estimated);
+  expect(written([[text("Hi"), finish, done]], context(lean, { ...asked, includeUsage: false }))).not.toContain(
+    "usage",
+  );
+  expect(writeCompletionResponse(accumulate([text("Hi"), finish, done]), context(lean, asked))).toContain(estimated);
+});
+
 test("a failed answer ends with an error, after all text that came before", () => {
   const failure = { message: "gone", status: 503, kind: "unavailable" as const };
   const stream = written([[text("Hi"), { type: "end", end: { kind: "engine-error", failure } }]], context(exact));

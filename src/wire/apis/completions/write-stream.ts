@@ -15,7 +15,7 @@ import { memberText, allowedExtras } from "../extras.ts";
 import { jsonText, jsonString } from "../json-text.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { isMember, progressText, promptMembers } from "../prompt-report.ts";
-import { timingsObject } from "../usage.ts";
+import { estimatedUsage, timingsObject } from "../usage.ts";
 import { completionLogprobs } from "./completion-logprobs.ts";
 import { completionForms, completionFinishReason, textOffset } from "./form.ts";
 import type { CompletionForm } from "./form.ts";
@@ -48,6 +48,8 @@ export class CompletionStreamWriter implements StreamWriter {
   readonly #choices = new Map<number, ChoiceState>();
   #envelope: CompletionEnvelope | undefined;
   #usage: UsageEvent | undefined;
+  /** Of all texts. */
+  #characters = 0;
   /** By the index of the prompt. */
   readonly #prompts = new Map<number, PromptEvent>();
   /** Members for the next chunk, as `memberText`. */
@@ -136,6 +138,7 @@ export class CompletionStreamWriter implements StreamWriter {
 
   #text(state: ChoiceState, { text, logprobs }: TextDeltaEvent): string {
     if (state.finish !== null) return "";
+    this.#characters += text.length;
     if (logprobs === undefined && state.heldLogprobs.length === 0) {
       if (text === "") return "";
       if (state.textHead !== "" && this.#extras === "") return state.textHead + jsonString(text) + state.textTail;
@@ -215,13 +218,12 @@ export class CompletionStreamWriter implements StreamWriter {
   #closing(): string {
     const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, undefined));
     const { requested: asked } = this.#context;
-    let usage = "";
+    const counts = this.#usage?.usage ?? estimatedUsage(asked.estimatePrompt, this.#characters);
+    const usage = counts && asked.includeUsage ? JSON.stringify(this.#form.usage(counts)) : "";
     let members = this.#extras;
-    if (this.#usage) {
-      const { usage: counts, timings } = this.#usage;
-      if (asked.includeUsage) usage = JSON.stringify(this.#form.usage(counts));
-      if (asked.includeTimings && timings) members += `,"timings":${JSON.stringify(timingsObject(timings, counts))}`;
-    }
+    const timings = this.#usage?.timings;
+    if (counts && timings && asked.includeTimings)
+      members += `,"timings":${JSON.stringify(timingsObject(timings, counts))}`;
     return usage === "" && members === "" ? "" : envelope.closingChunk(usage, members);
   }
 
