@@ -205,14 +205,15 @@ export class InputReader {
         return this.#result(call, this.#content(output, `${path}.output`), path, item);
       }
       case "tool_search_call": {
-        if (!hasCallId(item)) break;
+        // Without an id, OpenAI itself has searched.
+        if ((item["call_id"] ?? null) === null) break;
         const { call_id: id, arguments: searched } = parsed(inputItems[type], item, path);
         this.#calls.called(id, toolSearch);
         const text = JSON.stringify(searched ?? {});
         return this.#spoken(path, { type: "tool-call", id, name: toolSearch, arguments: text });
       }
       case "tool_search_output": {
-        if (!hasCallId(item)) break;
+        if ((item["call_id"] ?? null) === null) break;
         const { call_id: id, tools } = parsed(inputItems[type], item, path);
         // The model is shown what was found, and may call it from now on.
         const found = this.#newTools(tools, path).map(({ name, description }) => ({ name, description }));
@@ -489,11 +490,6 @@ export class InputReader {
     this.#turn = null;
     this.#messages.push({ role: "assistant", content: assistantContent(parts), path });
   }
-}
-
-/** Whether a search for tools is the client's. Without an id, OpenAI itself has searched. */
-function hasCallId(item: JsonObject): boolean {
-  return (item["call_id"] ?? null) !== null;
 }
 
 /** The type of an item. Clients leave it out of messages and references. */
