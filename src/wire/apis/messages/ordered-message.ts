@@ -148,9 +148,12 @@ export class OrderedMessage {
         this.#callEnd(block);
         break;
       case "server_tool_use":
-      case "mcp_tool_use":
-        this.#add({ type: "hosted-call-end", choice: 0, id: scalarText(value["id"]) });
+      case "mcp_tool_use": {
+        const id = scalarText(value["id"]);
+        if (isBlank(input)) this.#add({ type: "hosted-call-delta", choice: 0, id, arguments: "{}" });
+        this.#add({ type: "hosted-call-end", choice: 0, id });
         break;
+      }
       default: {
         if (isHostedResult(value)) {
           this.#hostedResult(value);
@@ -173,8 +176,7 @@ export class OrderedMessage {
 
   #callEnd({ call, input }: OpenBlock): void {
     const text = input.join("");
-    const isEmpty = text.trim() === "";
-    // Anthropic sends no input for a call without arguments.
+    const isEmpty = isBlank(input);
     if (isEmpty) this.#add({ type: "tool-call-delta", choice: 0, index: call, arguments: "{}" });
     this.#add(
       isEmpty || objectIn(text)
@@ -215,4 +217,9 @@ export class OrderedMessage {
 
 function addNative(add: Add, value: JsonObject): void {
   if (Object.keys(value).length > 0) add({ type: "extra", place: "chunk", dialect: "messages", value });
+}
+
+/** Anthropic sends no input for a call without arguments. */
+function isBlank(input: readonly string[]): boolean {
+  return input.every((part) => part.trim() === "");
 }

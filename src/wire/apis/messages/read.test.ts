@@ -483,6 +483,15 @@ describe("for every stream", () => {
     );
   });
 
+  // A hosted call without arguments had the text "" when it came without a delta, and "{}" when it had some.
+  test("a hosted call without arguments has an empty object", () => {
+    const use = { type: "server_tool_use", id: "s", name: "web_search", input: {} };
+    const start = { type: "content_block_start", index: 0, content_block: use };
+    const stop = { type: "content_block_stop", index: 0 };
+    const { generation } = read(stream(start, stop, ending("end_turn"), last));
+    expect(generation.choices[0]?.parts).toMatchObject([{ name: "web_search", arguments: "{}" }]);
+  });
+
   test("what is read and written again reads the same", () => {
     fc.assert(
       fc.property(fc.array(anyEvent, { maxLength: 20 }), (sent) => {
