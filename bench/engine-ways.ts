@@ -154,17 +154,22 @@ function overHttp(url: string, pid: number, stop: () => Promise<void>): HttpWay 
       });
       let firstTokenMs = Number.NaN;
       let last = "";
+      let chunks = 0;
       for await (const chunk of body) {
         const text = String(chunk);
         // Comments keep the connection alive during a long prompt.
         if (Number.isNaN(firstTokenMs) && text.includes("data:")) firstTokenMs = performance.now() - started;
         last = (last + text).slice(-4000);
+        chunks += text.split("data: {").length - 1;
       }
       // Ollama's chunk before the last one has counts of zero.
       const counted = (name: string): number => Number(last.slice(last.lastIndexOf(`"${name}"`)).match(/\d+/)?.[0]);
-      const count = counted("completion_tokens");
-      if (statusCode !== 200 || Number.isNaN(count)) throw new Error(`The server answered ${statusCode}: ${last}`);
-      return { tokens: count, promptTokens: counted("prompt_tokens"), firstTokenMs };
+      // llama-cpp-python counts nothing in a stream, and Ollama not always: a chunk for each token, and one for the finish reason.
+      const reported = last.includes('"completion_tokens"') ? counted("completion_tokens") : 0;
+      const count = reported > 0 ? reported : chunks - 1;
+      if (statusCode !== 200 || count < 1) throw new Error(`The server answered ${statusCode}: ${last}`);
+      const promptTokens = last.includes('"prompt_tokens"') ? counted("prompt_tokens") : 0;
+      return { tokens: count, promptTokens, firstTokenMs };
     },
     async close() {
       await dispatcher.close();
