@@ -104,3 +104,10 @@ describe("refusals", () => {
     expect(read({ logprobs: 6 }).request.logprobs).toEqual({ top: 6 });
   });
 });
+
+test("an answer that repeats its prompt has no estimate of its tokens", () => {
+  const estimateOf = (body: object): number | undefined =>
+    readCompletionRequest({ model: "m", prompt: "12345678", ...body }, "req_1").requested.estimatePrompt?.();
+  expect(estimateOf({})).toBe(2);
+  expect(estimateOf({ echo: true })).toBeUndefined();
+});

@@ -158,7 +158,8 @@ export function* completionRequestInSteps(
       ...completeRequestedAnswer(draft),
       logprobs: draft.topLogprobs !== undefined,
       textOffsets: textOffsets(draft),
-      estimatePrompt: () => estimateInputs(draft.prompts),
+      // An answer that repeats its prompt would count it twice.
+      ...(!draft.echo && { estimatePrompt: () => estimateInputs(draft.prompts) }),
     },
     warnings: draft.warnings,
   };
