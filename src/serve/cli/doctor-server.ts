@@ -175,7 +175,7 @@ class ServerUnderExamination {
   /** A Truewire in front of this server cures what Truewire adapts and repairs. */
   get #serve(): string {
     if (this.#isTruewire) return "update Truewire";
-    // Without a list of models, `serve` has to be told one.
+    // Without a list of models, `serve` needs the name of one.
     const named = this.#entry || this.#target.model === "" ? "" : ` --model ${shellWord(this.#target.model)}`;
     return `truewire serve ${this.#target.url}${named}`;
   }

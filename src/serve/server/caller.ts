@@ -3,7 +3,7 @@ import type { BodyLease } from "./body-budget.ts";
 import type { Client } from "./keys/key-ring.ts";
 import type { UsageLease } from "./keys/usage-lease.ts";
 
-/** Who sent a request, as its key tells. */
+/** Who sent a request, as its key shows. */
 export interface Caller {
   /** Absent if no key is required, or the path needs none and the request has none. */
   readonly client?: Client | undefined;

@@ -5,7 +5,7 @@ import { moneyHeaders, nearBudgets, nearBudgetWarning } from "./money-headers.ts
 import { UsageLease } from "./usage-lease.ts";
 
 /**
- * Takes a request from its client's limits, and from its budgets `cost` nanodollars; adds the headers that tell what is left. What it uses is
+ * Takes a request from its client's limits, and from its budgets `cost` nanodollars; adds the headers that report what is left. What it uses is
  * counted if it has a client or a price. Rejects with `FailureError` 429.
  */
 export async function takeLimits(

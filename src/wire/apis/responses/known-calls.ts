@@ -112,7 +112,7 @@ export class KnownCalls {
     return ids;
   }
 
-  /** The id of a call that stands before an output which no call has asked for. */
+  /** The id of a call that is added before an output which no call has asked for. */
   unaskedId(): string {
     return `call_unasked_${++this.#unasked}`;
   }
