@@ -12,6 +12,7 @@ import { concerns } from "../../judge/check/report/report.ts";
 import { reportOf } from "../../judge/check/report/report-of.ts";
 import { isObject } from "../../wire/core/json.ts";
 import { getProbe, listModels } from "./doctor-models.ts";
+import { shellWord } from "./systemd-unit.ts";
 import type { DoctorFinding, DoctorReport, ServerQuestion } from "./doctor-report.ts";
 import { knownProfile, lessonOf } from "./doctor-profile.ts";
 import { answerOf, formatOfCall, parsedOrNothing, type ProbeAnswer } from "./doctor-answer.ts";
@@ -511,10 +512,6 @@ const ownLines = /^(?:tools|json-schema|stream-options|system-later)$/;
 /** Rules that the model's server has to keep: nothing in front of it can. */
 const requestRules = /^(?:request|body)\/(?:stop|max-tokens|required|named|no-tools|parallel)$/;
 const otherModel = "update the server, or serve the model's file: truewire serve model.gguf";
-
-function shellWord(text: string): string {
-  return /^[\w.:/@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
-}
 
 /** Servers whose own API says who they are, where their list of models does not. */
 const ownApis: ReadonlySet<string> = new Set(["Ollama", "KoboldCpp", "mellea m serve"]);
